@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
 .PHONY: setup demo check lint types types-elsewhere test collected collected-half collected-rest test-smoke e2e browser-tests proofs twins escapes crash fresh-machine families \
-	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture bench proof mutants docs screenshots lock licences binary clean
+	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture bench proof mutants vendors docs pictures lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -81,10 +81,14 @@ TWINS := $(addprefix tests/proof/test_,disguise.py sharpness.py support.py comma
 CRASH := tests/crash tests/torture tests/cli/test_survival.py tests/cli/test_build_kills.py tests/cli/test_disk.py tests/store/test_outage.py
 FRESH := tests/test_fresh_machine.py
 
-# The real Claude Code, Codex, Gemini CLI and OpenCode against a scripted model on loopback. They are installed into
-# .e2e (1.3 GB, needs npm); what cannot be installed is named and skipped.
+# The real Claude Code, Codex, Gemini CLI, OpenCode, Copilot CLI and Qwen Code against a scripted model on loopback, in
+# .e2e (1.6 GB, needs npm); what cannot be installed is named and skipped.
 e2e: setup tools real-agents
-	$(PYTEST) $(E2E)
+	$(PYTEST) -m "not cells" $(E2E)
+
+# Every cell of the table in `segue help agents`: each of these programs with each way in which its service fails.
+vendors: setup tools real-agents
+	$(PYTEST) tests/e2e/test_vendors.py
 
 # The page in a real browser.
 browser-tests: setup browser
@@ -167,9 +171,9 @@ mutants: setup
 docs: setup
 	$(BIN)/python -m docs.generate
 
-# Take the pictures in docs/pictures of the demo with chromium.
-screenshots: setup browser
-	$(BIN)/python docs/screenshots.py
+# Make the pictures in docs/pictures from the current code: a session in a terminal, the page in chromium.
+pictures: setup browser
+	$(BIN)/python -m docs.illustrate
 
 # Build one executable that needs no Python, dist/segue; NUITKA=1 also builds with Nuitka and keeps the faster one.
 binary: setup $(BINARY_VENV)/.ready

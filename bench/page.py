@@ -32,15 +32,15 @@ def figures(quick: bool) -> Iterator[Figure]:
     """Ask the real server, over HTTP: the first answer, the median of ten, and of the CPU time they took."""
     events, runs = (10_000, 50) if quick else (100_000, RUNS)
     with tempfile.TemporaryDirectory(prefix="segue-bench-") as folder:
-        step = _build(Path(folder) / "segue.db", events, runs)
+        step = build(Path(folder) / "segue.db", events, runs)
         status = _time_status(Path(folder))
         yield Figure(
             f"`segue status`, {events + runs * 1000:,} events",
             *(seconds(status), "", "", f"≤ {STATUS_TARGET} s"),
             None if quick else status <= STATUS_TARGET,
         )
-        with _served(Path(folder)) as (address, token, pid):
-            for name, path in _pages(events, step).items():
+        with served(Path(folder)) as (address, token, pid):
+            for name, path in pages(events, step).items():
                 asked = [_first_byte(address, token, path, pid) for _ in range(10)]
                 took, cpu = (sorted(part)[5] for part in zip(*asked, strict=True))
                 first = f"at first {seconds(asked[0][0])}"
@@ -65,7 +65,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "SEGUE_STATE_DIR": str(folder), "XDG_STATE_HOME": str(folder / "user")}
 
 
-def _pages(events: int, step: int) -> dict[str, str]:
+def pages(events: int, step: int) -> dict[str, str]:
     large = "/runs/run-000001"
     return {
         "the inbox": "/inbox",
@@ -90,7 +90,7 @@ def _pages(events: int, step: int) -> dict[str, str]:
     }
 
 
-def _build(path: Path, events: int, runs: int) -> int:
+def build(path: Path, events: int, runs: int) -> int:
     """Make the data set; the number of a step in the middle of it."""
     connect(path).disconnect()
     with closing(sqlite3.connect(path)) as connection:
@@ -143,7 +143,7 @@ def _many_tasks(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[tuple[str, str, int]]:
+def served(folder: Path) -> Iterator[tuple[str, str, int]]:
     argv = [sys.executable, "-m", "segue", "serve", "--port", "0", "--json"]
     with subprocess.Popen(argv, env=_environment(folder), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -39,7 +39,7 @@ litellm_settings:
 general_settings: {master_key: os.environ/LITELLM_MASTER_KEY}
 """
 _SERVE = "import sys; from litellm.proxy.proxy_cli import run_server; run_server.main(sys.argv[1:])"
-_START = 120.0
+_START = 300.0
 
 Times = dict[str, dict[str, float]]
 
@@ -48,7 +48,7 @@ def figures(quick: bool) -> Iterator[Figure]:
     """Measure both ways in; the bare process is the yardstick of both."""
     calls = 80 if quick else 400
     with place() as here:
-        env = _prepared(here)
+        env = prepared(here)
         library = _asked(here, env, str(calls))
         yield from _rows("library", library, library["bare"], 15.0)
         with _served(here, env) as url:
@@ -71,7 +71,7 @@ def _rows(where: str, times: Times, bare: dict[str, float], target: float) -> It
         )
 
 
-def _prepared(here: Place) -> dict[str, str]:
+def prepared(here: Place) -> dict[str, str]:
     programs = here.folder / "bin"
     programs.mkdir()
     for name in ("agent", "cursor-agent"):
@@ -104,14 +104,15 @@ def _served(here: Place, env: dict[str, str]) -> Iterator[str]:
     quiet = subprocess.DEVNULL
     server = subprocess.Popen(command, cwd=here.folder, env=env, stdout=quiet, stderr=quiet)
     try:
-        _await_health(f"http://127.0.0.1:{port}/health/liveliness", server)
+        await_health(f"http://127.0.0.1:{port}/health/liveliness", server)
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait()
 
 
-def _await_health(url: str, server: subprocess.Popen[bytes]) -> None:
+def await_health(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Wait until a server answers."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     end = time.monotonic() + _START
     while server.poll() is None and time.monotonic() < end:

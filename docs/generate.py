@@ -15,6 +15,7 @@ from typing import Any, get_args, get_type_hints
 import click
 from docs.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
 from docs.seeds import seed_rows
+from docs.vendors import PROGRAMS, ending_rows
 from msgspec.structs import asdict
 
 from segue import public
@@ -28,7 +29,8 @@ from segue.cli.help import EXIT_CODES
 from segue.cli.main import cli
 from segue.config.git import GitSettings
 from segue.config.load import LoadedSettings
-from segue.config.part_tables import all_settings
+from segue.config.needed import needed_by
+from segue.config.part_tables import list_settings
 from segue.config.settings import DiagnosticSettings, SandboxSettings, Settings
 from segue.config.trust import HARMLESS, is_harmless
 from segue.deliveries.hosting import PullRequestOptions
@@ -36,15 +38,16 @@ from segue.domain.errors import UsageError
 from segue.domain.events import all_events
 from segue.domain.installed import BUILT_IN as BUILT_IN_PARTS
 from segue.domain.installed import GROUP, find_table, import_name, is_installed
-from segue.domain.options import OptionField, option_fields, read_options
+from segue.domain.options import OptionField, read_options
 from segue.domain.part import Part, PartCommand, PartFiles, PartTable
 from segue.domain.proof import ChangedTest, IndependentTests, Proof, Tampering
-from segue.domain.results import OUTPUTS
+from segue.domain.results import OUTPUTS, WorkNote
 from segue.domain.scenario import RequestOptions, Scenario
 from segue.domain.statement import MARKS, MEANINGS, describe_proof
 from segue.flow.phase import PHASES, PRESETS, Phase
 from segue.judges.options import JudgeSettings
-from segue.prompts.task import execute_prompt, list_earlier
+from segue.prompts.handover import describe_handover
+from segue.prompts.task import execute_prompt
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reviewers.options import CommandReviewOptions
 from segue.runtime.app import App
@@ -64,7 +67,7 @@ WIDTH = 90
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>abilities"
     r"|commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
-    r"|sandbox|harmless|tables|views|levels|marks|card|script|queries|seeds|sizing|public)"
+    r"|endings|sandbox|harmless|tables|views|levels|marks|card|script|queries|seeds|sizing|public)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
     re.DOTALL,
@@ -131,15 +134,6 @@ def _command_sections(_words: str) -> str:
     return "\n" + "\n".join(f"## {words}\n\n{help_text(words)}" for words, _ in commands()) + "\n"
 
 
-def settings(kind: type[Any] | None = None, prefix: str = "") -> Iterator[tuple[str, OptionField]]:
-    """Yield every setting with its dotted name."""
-    for field in option_fields(kind or all_settings()):
-        if field.is_table:
-            yield from settings(field.type, f"{prefix}{field.name}.")
-        else:
-            yield f"{prefix}{field.name}", field
-
-
 def variable(name: str) -> str:
     """Return the environment variable of a setting."""
     return "SEGUE_" + name.upper().replace(".", "__")
@@ -147,9 +141,10 @@ def variable(name: str) -> str:
 
 def _settings_table(_words: str) -> str:
     rows = [
-        (f"`{name}`", _default(field), f"`{variable(name)}`", field.description) for name, field in settings()
+        (f"`{name}`", _default(field), f"`{variable(name)}`", field.description, needed_by(name))
+        for name, field in list_settings()
     ]
-    return _table(("setting", "default", "environment", "meaning"), rows)
+    return _table(("setting", "default", "environment", "meaning", "who needs it"), rows)
 
 
 def _default(field: OptionField) -> str:
@@ -160,7 +155,7 @@ def _default(field: OptionField) -> str:
 
 def _options_table(words: str) -> str:
     kind = find_options(words)
-    rows = [(f"`{name}`", _default(field), field.description) for name, field in settings(kind)]
+    rows = [(f"`{name}`", _default(field), field.description) for name, field in list_settings(kind)]
     return _table(("option", "default", "meaning"), rows)
 
 
@@ -210,6 +205,10 @@ def _flow_table(_words: str) -> str:
     return _table(("flow", "phases"), rows)
 
 
+def _ending_table(_words: str) -> str:
+    return _table(("what happens", *PROGRAMS.values()), ending_rows())
+
+
 def _sandbox_table(words: str) -> str:
     if words == "places":
         return _table(("", *SANDBOXES.values()), [(what, *seen) for what, seen in VISIBLE.values()])
@@ -239,8 +238,12 @@ def _prompt_of_example(_words: str) -> str:
     root = ROOT / "examples" / "speckit"
     source = SpecKit(root / "specs" / "001-lending", root)
     task = next(task for task in source.look().tasks if task.key == "T013")
-    changed = {"T011": ("src/library/rules/due.py",), "T012": ("src/library/rules/limits.py",)}
-    earlier = list_earlier(changed, task.key)
+    names = "src/library/rules/due.py:\n  def due_date(lent: date) -> date"
+    known = {
+        "T011": WorkNote(("src/library/rules/due.py",), names, "Loans last 28 days; nothing is left to do."),
+        "T012": WorkNote(("src/library/rules/limits.py",)),
+    }
+    earlier = describe_handover(known, task, 4096)
     prompt = execute_prompt(task, source.context(task), nonce="example", earlier=earlier)
     return f"```text\n{prompt.text}```\n"
 
@@ -254,7 +257,7 @@ def _quote_file(path: str) -> str:
 
 def _harmless_settings(_words: str) -> str:
     """Return the settings that need no trust, in the order of the table of settings."""
-    known = [name for name, _ in settings()]
+    known = [name for name, _ in list_settings()]
     names = [name for name in known if is_harmless(name, "x")]
     tables = sorted(name for name in HARMLESS if name.endswith(".*"))
     shown = [name for name in names if not any(name.startswith(table[:-1]) for table in tables)]
@@ -352,6 +355,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "outputs": _output_table,
     "flows": _flow_table,
     "sandbox": _sandbox_table,
+    "endings": _ending_table,
     "phases": _phase_table,
     "prompt": _prompt_of_example,
     "example": _quote_file,

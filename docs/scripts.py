@@ -6,6 +6,7 @@ import sqlite3
 import tempfile
 from contextlib import closing
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,10 @@ def query_meanings() -> dict[str, str]:
     selection = import_module("segue.parts.lab.reports.selection")
     found = {}
     for name in selection.QUERIES:
-        comment = selection.read_sql(name).partition("\nWITH ")[0].replace("\n-- ", " ").removeprefix("-- ")
-        found[f"[`{name}`](../../src/segue/parts/lab/reports/sql/{name}.sql)"] = comment.partition(". ")[
-            0
-        ].rstrip(".")
+        lines = takewhile(lambda line: line.startswith("-- "), selection.read_sql(name).splitlines())
+        comment = " ".join(line.removeprefix("-- ") for line in lines)
+        link = f"[`{name}`](../../src/segue/parts/lab/reports/sql/{name}.sql)"
+        found[link] = comment.partition(". ")[0].rstrip(".")
     return found
 
 

@@ -23,7 +23,7 @@ from docs import generate
 
 from segue.agents.scripted.acts import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
-from segue.config.part_tables import all_settings
+from segue.config.part_tables import all_settings, list_settings
 from segue.config.tree import OLD_NAMES
 from segue.domain.events import all_events
 from segue.domain.installed import import_name
@@ -147,8 +147,8 @@ def test_every_option_is_in_the_docs() -> None:
 
 
 WORDS: dict[str, tuple[str, list[str]]] = {
-    "settings": ("setting-up.md", [name for name, _ in generate.settings()]),
-    "variables": ("setting-up.md", [generate.variable(name) for name, _ in generate.settings()]),
+    "settings": ("setting-up.md", [name for name, _ in list_settings()]),
+    "variables": ("setting-up.md", [generate.variable(name) for name, _ in list_settings()]),
     "old names of settings": ("setting-up.md", [*OLD_NAMES, *filter(None, OLD_NAMES.values())]),
     "exit codes": ("running.md", [str(code) for code in EXIT_CODES]),
     "failures": ("running.md", list(FailureKind)),
@@ -266,9 +266,9 @@ def words_by_hand(path: Path) -> int:
 
 def test_the_documentation_is_short() -> None:
     pages = {path: words_by_hand(path) for path in PAGES}
-    assert pages.pop(ROOT / "README.md") <= 900
-    assert pages.pop(ROOT / "ARCHITECTURE.md") <= 1_800
-    assert sum(pages.values()) <= 37_000
+    assert pages[ROOT / "README.md"] <= 900
+    assert pages[ROOT / "ARCHITECTURE.md"] <= 1_800
+    assert sum(pages.values()) <= 40_000
 
 
 def test_every_page_that_a_message_names_exists() -> None:
@@ -417,7 +417,6 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, str]:
     return place, rehearse(place, "--json")
 
 
-@pytest.mark.thorough
 def test_the_machine_contract_is_as_shown(rehearsal: tuple[Place, str]) -> None:
     place, printed = rehearsal
     shown = {b.before: b.text for b in blocks("json", pages=[path_of("events.md")])}

@@ -207,6 +207,7 @@ LISTS = ("flow/phase.py", "flow/phases/")
 """The presets, and the phases with what each of them comes after."""
 OTHER_WORDS = {
     "agents/acp/tools.py": "kinds of tools in the Agent Client Protocol",
+    "config/needed.py": "names of settings",
     "agents/scripted/answers.py": "the stand-in for an agent knows what it is asked for, as a script does",
 }
 """Files in which words that name phases mean something else."""

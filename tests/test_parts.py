@@ -86,10 +86,10 @@ def place(tmp_path: Path) -> Place:
 def test_a_part_of_another_package_works_like_a_built_in_one(place: Place) -> None:
     (place.repo / "segue.toml").write_text('[greeter]\nword = "Good morning"\n')
     assert place.segue("greet").stdout == "Good morning, world\n"
-    rows = {row["setting"]: row["value"] for row in place.json("config", "show")}
+    rows = {row["setting"]: row["value"] for row in place.json("config", "list")}
     assert rows["greeter.word"] == "Good morning"
     (place.repo / "segue.toml").write_text("[greeter]\nword = 1\nloud = true\n")
-    assert "greeter.loud: is not an option" in place.segue("config", "show", code=2).stderr
+    assert "greeter.loud: is not an option" in place.segue("config", "list", code=2).stderr
 
 
 def test_an_agent_of_such_a_part_works(place: Place) -> None:
@@ -110,7 +110,7 @@ def test_parts_are_listed(place: Place) -> None:
 
 def test_a_table_that_nobody_has_is_an_error_with_a_suggestion(place: Place) -> None:
     (place.repo / "segue.toml").write_text("[greter]\nword = 'x'\n")
-    assert "greter: is not an option; did you mean greeter?" in place.segue("config", "show", code=2).stderr
+    assert "greter: is not an option; did you mean greeter?" in place.segue("config", "list", code=2).stderr
 
 
 def test_trust_knows_what_a_table_of_a_part_may_do() -> None:

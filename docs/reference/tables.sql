@@ -65,6 +65,12 @@ WHERE next_result IS NOT NULL
 GROUP BY delivered_action
 ORDER BY delivered_action;
 
+SELECT t.proof_level, l.origin, count(*) AS bad
+FROM segue_labels l JOIN segue_tasks t ON t.run_id = l.run_id AND t.task = l.task
+WHERE NOT l.good
+GROUP BY t.proof_level, l.origin
+ORDER BY t.proof_level, l.origin;
+
 SELECT query, source, hits, failure, next_result
 FROM segue_searches
 ORDER BY run_id, seq;

@@ -59,6 +59,8 @@ class Installation(Struct, frozen=True):
     version: str | None = None
     login: str | None = None
     """How it is logged in (`ANTHROPIC_API_KEY`, `logged in`); None: it is not, or needs no login."""
+    untold: str = ""
+    """What it does not tell, such as `when its model refuses`: it then looks as if nothing was to be done."""
 
 
 class Agent(Protocol):

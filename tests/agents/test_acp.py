@@ -45,6 +45,10 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return make_stage(tmp_path, monkeypatch)
 
 
+RETRYING = "Info: Request failed due to a transient API error. Retrying..."
+"""What Copilot's message begins with, or contains, where a request was repeated."""
+
+
 class TestSocket:
     """The promises of the socket."""
 
@@ -388,6 +392,15 @@ class TestFailures:
             ("Error: (401) Unauthorized: authentication failed", FailureKind.AUTH),
             ("Execution failed: CAPIError: 503 Service Unavailable", FailureKind.OUTAGE),
             ("Execution failed: who knows why", FailureKind.UNKNOWN),
+            (
+                f"Let me{RETRYING}Let meError: Failed to get response. Last error: Overloaded",
+                FailureKind.OUTAGE,
+            ),
+            (f"{RETRYING}Error: The provider rejected the prompt as too long", FailureKind.CONTEXT),
+            (f"{RETRYING}Error: Authentication failed (HTTP 401).\\n  Check your key.", FailureKind.AUTH),
+            (RETRYING, FailureKind.OUTAGE),
+            (f"{RETRYING}I fixed it.", None),
+            ("Error handling was added.", None),
             ("I fixed the authentication of users.", None),
         ],
     )

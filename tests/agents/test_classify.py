@@ -204,6 +204,8 @@ def test_the_reset_time_may_stand_on_the_next_line() -> None:
         ("ConnectError: [unavailable] Error", FailureKind.OUTAGE),
         ("curl: (7) Failed to connect: Connection refused", FailureKind.OUTAGE),
         ("TypeError: fetch failed", FailureKind.OUTAGE),
+        ("Qwen Code: Internal error: terminated", FailureKind.OUTAGE),
+        ("Info: Response was interrupted due to a server error. Retrying...", FailureKind.OUTAGE),
         ("HTTP/1.1 503 Service Unavailable", FailureKind.OUTAGE),
         ("connect ECONNREFUSED 127.0.0.1:8080", FailureKind.OUTAGE),
         ("Unable to connect to API (ConnectionRefused)", FailureKind.OUTAGE),
@@ -220,6 +222,10 @@ def test_the_reset_time_may_stand_on_the_next_line() -> None:
         ("You have no quota left", FailureKind.USAGE_LIMIT),
         ("Billing hard limit has been reached", FailureKind.USAGE_LIMIT),
         ("You've reached the limit of your plan", FailureKind.USAGE_LIMIT),
+        ("Your prepayment credits are depleted. Please go to AI Studio.", FailureKind.USAGE_LIMIT),
+        ('{"code":403,"message":"This model is not included in your plan."}', FailureKind.USAGE_LIMIT),
+        ("API Error: 403 Your plan does not include this model.", FailureKind.USAGE_LIMIT),
+        ("Request exceeds the maximum size", FailureKind.CONTEXT),
     ],
 )
 def test_keys_and_pace_count_only_after_a_failing_exit(text: str, expected: FailureKind) -> None:

@@ -104,7 +104,7 @@ def test_a_launch_that_went_well() -> None:
     assert of(events, AgentThought) == [AgentThought("hmm")]
     found = lines.outcome(ended(), NOW)
     assert (found.failure, found.text, found.session) == (None, "All done.", SESSION)
-    assert (found.model, found.usage) == ("claude-opus-5-5", Usage(108, 20, 0.25))
+    assert (found.model, found.usage) == ("claude-opus-5-5", Usage(108, 20, 0.25, 5))
     assert lines.outcome(ended(), NOW).facts == {
         "num_turns": 2,
         "results": 1,
@@ -118,7 +118,7 @@ def test_the_last_of_several_results_counts() -> None:
     woken = {**OK, "result": "The server has started.", "total_cost_usd": 0.4, "result_index": 1}
     found = concluded(INIT, OK, INIT, assistant({"type": "text", "text": "The server"}), woken)
     assert (found.text, found.failure) == ("The server has started.", None)
-    assert found.usage == Usage(108, 20, 0.4)
+    assert found.usage == Usage(108, 20, 0.4, 5)
     assert failed(INIT, OK, INIT, {**BAD, "api_error_status": 401}, code=1).kind is FailureKind.AUTH
 
 
@@ -232,7 +232,7 @@ def test_the_structured_answer_is_kept() -> None:
 def test_what_earlier_launches_have_used_is_not_counted_again() -> None:
     lines = ClaudeLines(Mode.EDIT, SessionUsage(Usage(100, 15, 0.2)))
     read(lines, INIT, OK)
-    assert lines.outcome(ended(), NOW).usage == Usage(8, 5, 0.05)
+    assert lines.outcome(ended(), NOW).usage == Usage(8, 5, 0.05, 5)
 
 
 def test_ends_without_a_result() -> None:
@@ -385,8 +385,8 @@ def test_a_follow_up_counts_only_what_it_used_itself(claude: StandIn) -> None:
     claude.says([INIT, {**OK, "total_cost_usd": 0.3, "modelUsage": {"m": {**MODEL, "outputTokens": 25}}}])
     second = outcome(claude.run(agent, token="second", session=first.session))
     again = outcome(claude.run(agent, token="second", session=first.session))
-    assert first.usage == Usage(108, 20, 0.25)
-    assert second.usage == again.usage == Usage(0, 5, 0.05)
+    assert first.usage == Usage(108, 20, 0.25, 5)
+    assert second.usage == again.usage == Usage(0, 5, 0.05, 0)
     assert len(claude.calls()) == 2
 
 
@@ -493,11 +493,11 @@ def test_claude_is_ended_while_it_waits_longer_than_others_would() -> None:
 @pytest.mark.parametrize(
     ("before", "reported", "launch", "spent"),
     [
-        (Usage(), (1000, 10), (1000, 10), Usage(1000, 10, 0.25)),
-        (Usage(1000, 10, 0.25), (2000, 20), (1000, 10), Usage(1000, 10, 0.0)),  # 2.1.325: the session's total
-        (Usage(1000, 10, 0.25), (1000, 10), (1000, 10), Usage(1000, 10, 0.25)),  # 2.1.197: this launch alone
-        (Usage(1000, 10, 0.25), (3000, 20), (3000, 20), Usage(3000, 20, 0.25)),
-        (Usage(5000, 90, 0.25), (1200, 10), (1000, 10), Usage(1200, 10, 0.25)),
+        (Usage(), (1000, 10), (1000, 10), Usage(1000, 10, 0.25, 0)),
+        (Usage(1000, 10, 0.25), (2000, 20), (1000, 10), Usage(1000, 10, 0.0, 0)),  # 2.1.325: of the session
+        (Usage(1000, 10, 0.25), (1000, 10), (1000, 10), Usage(1000, 10, 0.25, 0)),  # 2.1.197: this launch
+        (Usage(1000, 10, 0.25), (3000, 20), (3000, 20), Usage(3000, 20, 0.25, 0)),
+        (Usage(5000, 90, 0.25), (1200, 10), (1000, 10), Usage(1200, 10, 0.25, 0)),
     ],
 )  # fmt: skip
 def test_what_a_launch_used_is_right_in_every_version(

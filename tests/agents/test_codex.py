@@ -76,10 +76,10 @@ def test_a_launch_that_went_well() -> None:
     assert started == AgentTool("Bash", {"command": "/bin/bash -lc 'make test'"}, "item_0", "started")
     assert (completed.status, completed.result) == ("success", {"output": "ok\n", "exit_code": 0})
     assert of(events, AgentThought) == [AgentThought("hmm")]
-    assert of(events, AgentUsage) == [AgentUsage(100, 12, cache_read_tokens=40, reasoning_tokens=3)]
+    assert of(events, AgentUsage) == [AgentUsage(60, 12, cache_read_tokens=40, reasoning_tokens=3)]
     found = lines.outcome(ended(), NOW)
     assert (found.failure, found.text, found.session) == (None, "All done.", THREAD)
-    assert found.usage == Usage(100, 12)
+    assert found.usage == Usage(100, 12, cached_tokens=40)
     assert lines.outcome(ended(), NOW).facts == {"tools": 1, "tools_success": 1}
 
 
@@ -311,8 +311,8 @@ def test_a_follow_up_counts_only_what_it_used_itself(codex: StandIn) -> None:
     codex.says([STARTED, SAID, {"type": "turn.completed", "usage": {**USAGE, "input_tokens": 170}}])
     second = outcome(codex.run(agent, token="second", session=first.session))
     again = outcome(codex.run(agent, token="second", session=first.session))
-    assert first.usage == Usage(100, 12)
-    assert second.usage == again.usage == Usage(70, 0)
+    assert first.usage == Usage(100, 12, cached_tokens=40)
+    assert second.usage == again.usage == Usage(70, 0, cached_tokens=0)
     assert len(codex.calls()) == 2
 
 

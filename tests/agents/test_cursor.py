@@ -195,7 +195,7 @@ class TestEvents:
         ]
         assert of(events, AgentUsage) == [AgentUsage(10, 5, cache_read_tokens=100, cache_write_tokens=7)]
         done = outcome(events)
-        assert (done.text, done.model, done.usage) == ("All done.", "Auto", Usage(117, 5))
+        assert (done.text, done.model, done.usage) == ("All done.", "Auto", Usage(117, 5, cached_tokens=100))
         assert done.exit_code == 0
 
     @pytest.mark.thorough

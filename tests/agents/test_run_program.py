@@ -47,7 +47,7 @@ def test_lines_become_events_and_the_outcome(tmp_path: Path) -> None:
     items = as_stored(run(tmp_path, *printed), SECRET)
     assert [event.text for event in of(items, events.AgentText)] == ["One.", "Two [redacted]."]
     assert outcome(items).text == "One.\nTwo [redacted]."
-    assert outcome(items).usage == Usage(105, 2, None), "the last report counts; cost was not reported"
+    assert outcome(items).usage == Usage(105, 2, None, 100), "the last report counts; cost was not reported"
 
 
 @pytest.mark.parametrize("place", ["docs/reference/python.md", "examples/plugins/segue_example.py"])

@@ -203,7 +203,7 @@ def test_what_was_tried_can_be_kept(place: Place, temporary: Path) -> None:
     kept = place.root / 'a "new" földer'
     data = place.json("agent", "try", "claude", "Write hello.txt", "--keep", str(kept))
     assert (data["ok"], data["exit_code"], data["failure"]) == (True, 0, None)
-    assert data["usage"] == {"input_tokens": 100, "output_tokens": 20, "cost_usd": 0.25}
+    assert data["usage"] == {"input_tokens": 100, "output_tokens": 20, "cost_usd": 0.25, "cached_tokens": 0}
     assert data["events"][0]["type"] == "agent.started"
     assert data["events"][-1]["type"] == "agent.ended"
     assert (kept / "repo" / "hello.txt").read_text() == "hello"

@@ -226,8 +226,8 @@ def test_a_question_is_shown_and_answered(place: Place) -> None:
     assert "The agent asks: Which database do you want, a or b?" in failed.stderr
     shown = place.segue("status", "last").stdout
     assert "The agent asks: Which database" in shown
-    assert 'segue task comment 1 "…"' in shown
-    place.segue("task", "comment", "1", "Take b.")
+    assert 'segue task answer 1 "…"' in shown
+    place.segue("task", "answer", "1", "Take b.")
     place.script(WORK)
     place.segue("resume")
     (prompt,) = [text for (text,) in place.rows("select text from orchestrator_prompts") if "Take b." in text]
@@ -266,6 +266,7 @@ def test_a_tick_of_a_feature_is_taken_back(feature: Place) -> None:
 def test_comments_that_nobody_would_read_are_refused(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md", "--task", "1")
+    assert "asks nothing" in place.segue("task", "answer", "1", "Yes", code=2).stderr
     assert "no task '9'" in place.segue("task", "comment", "9", "Hello", code=2).stderr
     assert "needs words" in place.segue("task", "comment", "2", "  ", code=2).stderr
     assert "is not waiting for you" in place.segue("task", "comment", "plan", "Hello", code=2).stderr

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from segue.proof.setup import clear_kept
 from segue.reports.card.card import ProofCard
 from tests.cli.place import DEADLINE, Place, until
 from tests.proof.projects import DISCOVER, needs_sandbox
@@ -344,3 +347,45 @@ def test_a_strangers_code_gets_neither_keys_nor_files_nor_the_network(tmp_path: 
     assert "VARIABLE None" in done.stdout
     assert "ALONE" in done.stdout
     assert not (place.root / "outside").exists()
+
+
+@needs_sandbox
+def test_what_check_setup_made_is_used_again_until_its_inputs_change(tmp_path: Path) -> None:
+    base = {
+        **BASE,
+        "versions.txt": "1\n",
+        "install.sh": "cat versions.txt > made.txt\n",
+        "test_made.py": (
+            "import pathlib, unittest\n\n\nclass Made(unittest.TestCase):\n    def test_made(self):\n"
+            "        self.assertTrue(pathlib.Path('made.txt').read_text())\n"
+        ),
+    }
+    place = project(tmp_path, base=base, more='check_setup = ["sh install.sh"]\nproof.mutants = 0\n')
+
+    def made() -> dict[str, float]:
+        """The environments, and when each was used last."""
+        kept = (place.database.parent / "environments").glob("*/setup/*/*/installed.json")
+        return {record.parent.name: record.stat().st_mtime for record in kept}
+
+    assert place.json("check")["passed"]
+    first = made()
+    assert first
+    assert place.json("check")["passed"]
+    assert made().keys() == first.keys()
+    assert made() != first, "they were used"
+    write(place, {"versions.txt": "2\n"})
+    place.segue("check", code=None)
+    assert first.keys() < made().keys()
+
+
+def test_environments_that_nobody_uses_are_deleted(tmp_path: Path) -> None:
+    now = time.time()
+    ages = {"new": 60.0, "day": 86_400.0, "old": 8 * 86_400.0, "busy": 30.0, "two": 7200.0, "three": 9000.0}
+    for name, age in ages.items():
+        record = tmp_path / "0" / "setup" / "1" / name / "installed.json"
+        record.parent.mkdir(parents=True)
+        record.write_text("{}")
+        os.utime(record, (now - age, now - age))
+    clear_kept(tmp_path)
+    left = {record.parent.name for record in tmp_path.rglob("installed.json")}
+    assert left == {"new", "busy", "two", "three"}, "of many, the ones that were used last"

@@ -163,7 +163,7 @@ def test_the_users_work_tree_is_not_touched(cloud: Cloud) -> None:
 )
 def test_what_goes_wrong_with_a_run_stops_the_loop(cloud: Cloud, fault: str, says: str) -> None:
     cloud.script({"launch": 2, "faults": [fault]}, {})
-    done = cloud.place.segue("run", "specs/001-greeting", code=3)
+    done = cloud.place.segue("run", "specs/001-greeting", "--fail-fast", code=3)
     assert says in done.stderr
     text = (cloud.folder / "tasks.md").read_text()
     assert "- [x] T001" in text
@@ -172,6 +172,16 @@ def test_what_goes_wrong_with_a_run_stops_the_loop(cloud: Cloud, fault: str, say
     assert cloud.state["tasks"]["T002"]["error"]
     assert cloud.state["head_branch"] == cloud.state["tasks"]["T001"]["branch"]
     assert len(cloud.launches()) == 2
+
+
+def test_a_failed_task_does_not_keep_the_next_one_waiting(cloud: Cloud) -> None:
+    cloud.script({"launch": 2, "faults": ["no_branch"]}, {})
+    cloud.place.segue("run", "specs/001-greeting", code=3)
+    tasks = cloud.state["tasks"]
+    assert [tasks[key]["status"] for key in ("T001", "T002", "T003")] == ["done", "failed", "done"]
+    begun = cloud.launches()[2]["body"]["repos"][0]["startingRef"]
+    assert begun == tasks["T001"]["branch"], "it builds on what is done"
+    assert cloud.state["head_branch"] == tasks["T003"]["branch"]
 
 
 @pytest.mark.quick("1.3")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
 import os
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from segue.config.edit import set_value
 from segue.config.part_tables import all_settings
 from segue.domain.options import read_options
 from tests.cli.place import PLAN, Place
@@ -58,7 +63,7 @@ def test_the_command_line_wins_over_environment_over_project_over_user(place: Pl
     user.parent.mkdir(parents=True, exist_ok=True)
     user.write_text('agent = "codex"\nmodel = "user"\ncommit = "phase"\n[limits]\nattempts = 7\n')
     place.config('model = "project"\n[limits]\nlaunches = 5\n')
-    rows = place.json("config", "show", SEGUE_LIMITS__LAUNCHES="6")
+    rows = place.json("config", "list", SEGUE_LIMITS__LAUNCHES="6")
     found = {row["setting"]: (row["value"], row["origin"]) for row in rows}
     assert found["agent"] == ("codex", str(user))
     assert found["model"] == ("project", str(place.root / "segue.toml"))
@@ -87,13 +92,13 @@ def test_wrong_settings_name_their_file(place: Place, text: str, says: list[str]
 
 
 def test_an_unknown_variable_is_named(place: Place) -> None:
-    done = place.segue("config", "show", code=2, SEGUE_LIMITS__PHASE_TIMOUT="3")
+    done = place.segue("config", "list", code=2, SEGUE_LIMITS__PHASE_TIMOUT="3")
     assert "SEGUE_LIMITS__PHASE_TIMOUT" in done.stderr
 
 
 def test_settings_in_pyproject_count(place: Place) -> None:
     (place.repo / "pyproject.toml").write_text('[tool.segue]\nagent = "scripted"\n')
-    rows = {row["setting"]: row["value"] for row in place.json("config", "show")}
+    rows = {row["setting"]: row["value"] for row in place.json("config", "list")}
     assert rows["agent"] == "scripted"
 
 
@@ -103,7 +108,7 @@ def test_other_names_of_settings_are_accepted(place: Place) -> None:
         'agent_cmd = "my-agent"\nsandbox = "disabled"\nstate_dir = "state-here"\n'
         'stet_commands = [["stet", "start"], ["stet", "run"]]\nmodel = "gpt-5.2"\n'
     )
-    rows = {row["setting"]: row["value"] for row in place.json("config", "show")}
+    rows = {row["setting"]: row["value"] for row in place.json("config", "list")}
     assert rows["source"] == str(place.repo / "plan.md")
     assert rows["limits.phase_timeout"] == "60.0"
     assert rows["review.max_address_rounds"] == "2"
@@ -114,15 +119,63 @@ def test_other_names_of_settings_are_accepted(place: Place) -> None:
 
 
 def test_init_writes_a_file_that_loads_and_never_overwrites(place: Place) -> None:
+    (place.repo / "pytest.ini").write_text("")
+    assert place.segue("init", "--dry-run").stdout.startswith("# What Segue found")
     place.segue("init")
     text = (place.repo / "segue.toml").read_text()
-    loose = "\n".join(line.removeprefix("# ") for line in text.splitlines()[3:])
-    uncommented = tomllib.loads(loose)
-    read_options(all_settings(), uncommented)
-    assert uncommented["limits"]["phase_timeout"] == 1800
+    assert len(text.splitlines()) <= 10
+    assert 'source = "plan.md"               # 0 of 3 tasks are done' in text
+    assert 'checks = ["pytest -q"]           # pytest.ini' in text
+    read_options(all_settings(), tomllib.loads(text))
     done = place.segue("init", code=2)
     assert "not changed" in done.stderr
     assert (place.repo / "segue.toml").read_text() == text
+
+
+def test_a_setting_is_explained_and_set(place: Place) -> None:
+    file = place.root / "segue.toml"
+    file.write_text("# mine\njobs = 2  # two\n\n[limits]\nattempts = 3\n")
+    values = {"jobs": "4", "limits.cost_usd": "2.5", "agent": "scripted", "roles.plan": "command"}
+    for name, value in values.items():
+        place.segue("config", "set", name, value)
+    text = file.read_text()
+    assert tomllib.loads(text) == {
+        "jobs": 4,
+        "agent": "scripted",
+        "limits": {"cost_usd": 2.5, "attempts": 3},
+        "roles": {"plan": "command"},
+    }
+    assert text.startswith("# mine\n")
+    assert 'got "many"' in place.segue("config", "set", "jobs", "many", code=2).stderr
+    unknown = place.segue("config", "set", "limits.atempts", "1", code=2).stderr
+    assert "Did you mean limits.attempts?" in unknown
+    assert file.read_text() == text, "what is refused leaves no trace"
+    assert "segue.toml" in place.segue("config", "origin", "jobs").stdout
+    assert place.json("config", "explain", "jobs")["value"] == "4"
+    assert [row["setting"] for row in place.json("config", "list", "limits.cost")] == ["limits.cost_usd"]
+
+
+@given(st.data())
+def test_setting_a_value_changes_nothing_else(data: st.DataObject) -> None:
+    names = st.sampled_from(["a", "b", "c"])
+    old = data.draw(st.dictionaries(names, st.integers(0, 9) | st.dictionaries(names, st.integers(0, 9))))
+    plain = [f"{key} = {value}" for key, value in old.items() if isinstance(value, int)]
+    tables = [
+        "\n".join([f"[{key}]", *(f"{name} = {one}  # why" for name, one in value.items())])
+        for key, value in old.items()
+        if isinstance(value, dict)
+    ]
+    path = data.draw(st.lists(names, min_size=1, max_size=2))
+    new = set_value("\n".join([*plain, *tables]), path, "42")
+    if new is None:
+        assert (len(path) == 2 and isinstance(old.get(path[0]), int)) or isinstance(old.get(path[0]), dict)
+        return
+    found = tomllib.loads(new)
+    place = found if len(path) == 1 else found[path[0]]
+    assert place.pop(path[-1]) == 42
+    before: dict[str, Any] = copy.deepcopy(old)
+    (before if len(path) == 1 else before.setdefault(path[0], {})).pop(path[-1], None)
+    assert found == before
 
 
 def test_doctor_names_the_fix(place: Place) -> None:
@@ -282,5 +335,5 @@ def test_final_commands_run_after_the_last_task(place: Place) -> None:
 def test_a_file_of_somebody_else_above_the_repository_does_not_count(place: Place) -> None:
     place.config('agent = "command"\n[agents.command]\nargv = ["evil"]\n')
     os.chown(place.root / "segue.toml", 12345, 12345)
-    rows = {row["setting"]: row["value"] for row in place.json("config", "show")}
+    rows = {row["setting"]: row["value"] for row in place.json("config", "list")}
     assert rows["agent"] == ""

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.place import SEGUE, Place
 
 AGENT = """
-import os, pathlib, sys
+import os, pathlib, sys, time
 prompt = sys.stdin.read()
 number = next(word for word in ("one", "two", "three") if f"Write {word}" in prompt)
 pathlib.Path(f"{number}.txt").write_text(number * 100)
@@ -34,7 +34,9 @@ if number == "two" and not once.exists():
                         file.write(bytes(size))
                 except OSError:
                     pass
-print("I have done it. " * 500)
+for _ in range(10 if "slowly" in sys.argv else 1):
+    print("I have done it. " * 500, flush=True)
+    time.sleep(0.2 if "slowly" in sys.argv else 0)
 """
 """Writes a file for each task; in the second it fills a disk, or deletes a database, once."""
 
@@ -55,9 +57,9 @@ print("\\nRESULT", first, full, again, log.count("Task "), repr(status), *launch
 """Mounts a small disk in a namespace of its own, so that nobody else sees it."""
 
 
-def use_agent(place: Place, what: Path) -> None:
+def use_agent(place: Place, what: Path, how: str = "") -> None:
     (place.root / "agent.py").write_text(AGENT)
-    argv = f'["{sys.executable}", "{place.root}/agent.py", "{place.root}", "{what}"]'
+    argv = f'["{sys.executable}", "{place.root}/agent.py", "{place.root}", "{what}", "{how}"]'
     place.config(f'agent = "command"\n[agents.command]\nargv = {argv}\n')
 
 
@@ -69,13 +71,19 @@ def may_mount() -> bool:
 
 @pytest.mark.thorough
 @pytest.mark.quick("repo-3")
-@pytest.mark.parametrize(("name", "code"), [("state", 1), ("repo", 3)])
-def test_a_disk_that_gets_full_costs_nothing_but_time(place: Place, name: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "code", "how"),
+    [("state", 1, ""), ("state", 1, "slowly"), ("journal", 1, "slowly"), ("repo", 3, "")],
+    ids=["state-1", "state-at-work", "journal-at-work", "repo-3"],
+)
+def test_a_disk_that_gets_full_costs_nothing_but_time(place: Place, name: str, code: int, how: str) -> None:
     if not may_mount():
         pytest.skip("no small disk can be mounted here")
     small = place.root / name
     filler = small / (".git/filler" if name == "repo" else "filler")
-    use_agent(place, filler)
+    use_agent(place, filler, how)
+    if name == "journal":
+        place.more_config(f'database_url = "{small / "segue.db"}"\n')
     small.mkdir(exist_ok=True)
     shutil.copytree(small, f"{small}.before", symlinks=True)
     command = [

@@ -53,7 +53,7 @@ def test_any_program_gets_what_was_printed_and_is_told_what_came_before(lending:
     got = lending.root / "got"
     argv = json.dumps([sys.executable, "-c", WORKER, str(got)])
     lending.config(f'agent = "command"\nflow = "execute"\nagents.command.argv = {argv}\n')
-    assert "(here: what T001 to T003 changed)" in previews(lending)["T004"]
+    assert "(here: what T001 to T003 did)" in previews(lending)["T004"]
     for task in ("T001", "T002"):
         printed = previews(lending)[task]
         lending.segue("run", FEATURE, "--task", task)

@@ -143,5 +143,5 @@ def test_a_name_that_nobody_knows_is_refused_even_where_this_run_does_not_use_it
 def test_variables_keep_the_case_of_tasks_and_of_other_variables(place: Place) -> None:
     environ = {"SEGUE_KINDS__T012": "docs", "SEGUE_AGENTS__COMMAND__ENV__TZ": "UTC"}
     place.env |= environ
-    shown = {row["setting"] for row in place.json("config", "show")}
+    shown = {row["setting"] for row in place.json("config", "list")}
     assert {"kinds.T012", "agents.command.env.TZ"} <= shown

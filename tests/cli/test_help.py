@@ -9,7 +9,8 @@ import pytest
 from docs import generate
 
 from segue import __version__
-from segue.cli.main import shown_groups
+from segue.cli.main import FIRST, list_rest, shown_groups
+from segue.cli.run.run import SECTIONS, run
 from tests.cli.place import Place
 from tests.cli.test_display import lines_of, shown
 
@@ -17,12 +18,26 @@ ALL = dict(generate.commands())
 
 
 def test_commands_are_grouped_in_the_help(place: Place) -> None:
-    lines = place.segue("--help").stdout.splitlines()
-    headings = [line for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)]
-    assert headings == ["Options:", *(f"{heading}:" for heading in shown_groups())]
+    text = place.segue("--help").stdout
+    lines = text.splitlines()
+    assert len(lines) <= 40
+    at = lines.index("Commands:") + 1
+    assert tuple(line.split()[0] for line in lines[at : at + len(FIRST)]) == FIRST
     commands = {name: text for group in shown_groups().values() for name, text in group.items()}
-    assert set(commands) <= {line.split()[0] for line in lines if line.startswith("  ")}
+    assert [name for name in commands if not re.search(rf"(?m)^  {name} |[ ,]{name}(?:,|$)", text)] == []
+    for word, rest in list_rest().items():
+        listed = place.segue("help", word).stdout
+        assert all(f"segue {name}" in listed and text[:40] in listed for name, text in rest.items()), word
     assert all(text.endswith(".") and len(text) <= 66 for text in commands.values())
+
+
+def test_the_options_of_run_are_in_sections() -> None:
+    left = {option.opts[-1] for option in run.params if isinstance(option, click.Option)}
+    named = [name for names in SECTIONS.values() for name in names]
+    assert sorted(named) == sorted({*left, "--help"})
+    assert len(SECTIONS["Most used"]) == 6
+    text = generate.help_text("segue run")
+    assert text.index("Most used:") < text.index("What to run:")
 
 
 def test_every_help_has_an_example() -> None:

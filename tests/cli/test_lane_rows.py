@@ -1,4 +1,4 @@
-"""The live table where several tasks are worked on at once: a row per lane, and what the others wait for."""
+"""The live table where several tasks are worked on at once: those at work, and what the others wait for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from segue.domain.events import (
     TaskMerged,
     TaskStarted,
     TaskWaiting,
+    VerdictGiven,
 )
+from segue.domain.proof import Level, Proof
+from segue.domain.verdict import Action, Result
 from segue.view.run import RunView
 from tests.cli.place import Place
 from tests.reports.dataset import Written
@@ -73,13 +76,13 @@ def draw(events: list[Recorded], width: int, height: int = 40) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [40, 80, 140])
-def test_a_row_per_lane_on_every_terminal(width: int) -> None:
+def test_those_at_work_are_shown_on_every_terminal(width: int) -> None:
     lines = draw(EVENTS, width)
     assert max(map(len, lines)) <= width
-    assert len(lines) <= 20, "hundreds of tasks take no more room"
-    assert lines[0].split()[:2] == ["lane", "task"]
-    rows = [line.split() for line in lines[2:5]]
-    assert [row[:2] for row in rows] == [["1", "T001"], ["2", "T002"], ["3", "T003"]]
+    assert len(lines) <= 36, "hundreds of tasks take no more room"
+    assert lines[0].split()[0] == "task"
+    assert [line.split()[0] for line in lines[2:6]] == ["T001", "T002", "T003", "T004"]
+    assert "… 280 more tasks" in lines
     assert "parked" in lines[4]
     if width > 40:
         assert re.search(r"until \w+ \d+ \w+ \d\d:\d\d", " ".join(lines))
@@ -87,9 +90,7 @@ def test_a_row_per_lane_on_every_terminal(width: int) -> None:
 
 def test_what_each_lane_does_and_what_the_others_wait_for() -> None:
     lines = draw(EVENTS, 140)
-    assert re.match(
-        r"1 +T001 +Write part 1 +running +execute 1 +claude +[\dhms]+ +Edit src/T001.py", lines[2]
-    )
+    assert re.match(r"T001 +Write part 1 +running +execute 1 +claude +[\dhms]+ +Edit src/T001.py", lines[2])
     text = "\n".join(lines)
     assert "T004 waits for T001: both name src/auth.py" in text
     assert "296 tasks wait for others:" in text
@@ -97,16 +98,32 @@ def test_what_each_lane_does_and_what_the_others_wait_for() -> None:
     assert "1 collision" in text
 
 
-def test_a_lane_that_is_free_keeps_its_row() -> None:
-    lines = draw([*EVENTS, recorded(TaskEnded("T001", True))], 100)
-    assert lines[2].split() == ["1", "free"]
+def test_a_task_that_has_ended_keeps_its_row() -> None:
+    lines = draw([*EVENTS, recorded(TaskEnded("T001", True, proof=Proof(level=Level.CHECKED)))], 140)
+    assert re.match(r"T001 +Write part 1 +done +checked ", lines[2])
 
 
-def test_lanes_that_do_not_fit_are_counted() -> None:
+def test_what_a_task_does_now_is_named_and_why_it_is_sent_back() -> None:
+    started = [*EVENTS[:1], *work("T001", 1, "claude")]
+    well = recorded(VerdictGiven("T001", Result.PASS, Action.PROCEED, "changed"), "task/T001/execute/1")
+    checks = recorded(StepStarted(1, "u", "T001", "check", proves=True), "task/T001/check/1")
+    lines = draw([*started, well, checks], 140)
+    assert re.match(r"T001 +Write part 1 +checking +check 1 .* checking$", lines[2])
+    why = VerdictGiven("T001", Result.FAIL, Action.RETRY, "pytest: 1 of 12 tests fails: test_total")
+    again = recorded(StepStarted(1, "v", "T001", "execute", 2, "claude"), "task/T001/execute/2")
+    found = recorded(why, "task/T001/check/1")
+    assert not any("sent back" in line for line in draw([*started, found], 140)), "it may not be"
+    lines = draw([*started, found, again], 140)
+    assert any(
+        line.endswith("task T001 is sent back: pytest: 1 of 12 tests fails: test_total") for line in lines
+    )
+
+
+def test_tasks_at_work_that_do_not_fit_are_counted() -> None:
     many = [event for n in range(1, 31) for event in work(f"T{n:03}", n, "claude")]
     lines = draw([EVENTS[0], *many], 100, height=20)
     assert len(lines) <= 20
-    assert any(re.fullmatch(r"… \d+ more lanes", line) for line in lines)
+    assert any(re.fullmatch(r"… \d+ more tasks", line) for line in lines)
 
 
 def test_status_names_lanes_waits_and_what_serialised_them(place: Place) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -183,6 +185,18 @@ def test_a_repository_without_commits_is_recognised_by_its_id(place: Place) -> N
     said = segue(place, there, *run, "--allow-dirty")
     assert "task 2 started" in said
     assert "task 1 started" not in said
+
+
+@pytest.mark.parametrize("run_kept", [False, True], ids=["older-version", "id-lost"])
+def test_one_without_a_mark_is_recognised_by_the_commits_of_its_runs(place: Place, run_kept: bool) -> None:
+    place.segue(*RUN, "--task", "1")
+    (place.repo / ".git" / "segue.id").unlink()
+    if not run_kept:
+        with closing(sqlite3.connect(place.database)) as journal, journal:
+            journal.execute("update orchestrator_runs set spec = json_remove(spec, '$.repository')")
+    there = place.repo.rename(place.root / "renamed")
+    assert f"This repository was at {place.repo}; it is the same one." in segue(place, there, *RUN)
+    assert subjects(place, there) == ALL
 
 
 @pytest.mark.thorough

@@ -209,6 +209,9 @@ def test_an_agent_that_edits_the_plan_file_changes_nothing(place: Place) -> None
     assert "tampering: The agent added 4 to plan.md. That was taken back." in done.stderr
 
 
+WHO = "-c user.name=A -c user.email=a@localhost"
+
+
 @pytest.fixture
 def nested(place: Place) -> Place:
     """A repository with a submodule `sub`, in which commits can be made."""
@@ -243,14 +246,47 @@ def test_a_commit_that_an_agent_made_in_a_submodule_is_recorded(nested: Place, i
     if ignored:
         nested.git("config", "--file", ".gitmodules", "submodule.sub.ignore", ignored)
         nested.git("commit", "--quiet", "-a", "-m", "ignored")
-    who = "-c user.name=A -c user.email=a@localhost"
-    work_inside(nested, f"cd sub && echo work > work && git add work && git {who} commit --quiet -m Work")
+    work_inside(nested, f"cd sub && echo work > work && git add work && git {WHO} commit --quiet -m Work")
     said = nested.segue("run", "plan.md", "--task", "1").stderr
     assert "moves a submodule: sub" in said
     assert nested.subjects()[-1].startswith("Task 1")
     inside = nested.git("-C", "sub", "rev-parse", "HEAD").strip()
     assert nested.git("rev-parse", "HEAD:sub").strip() == inside
     assert nested.git("status", "--porcelain", "--ignore-submodules=none") == ""
+
+
+@pytest.fixture
+def deeper(nested: Place) -> Place:
+    """A submodule that has one itself, `sub/deep`."""
+    add = (
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(nested.root / "inner" / "repo"),
+    )
+    nested.git("-C", "sub", *add, "deep")
+    nested.git("-C", "sub", *WHO.split(), "commit", "--quiet", "-m", "deep")
+    nested.git("commit", "--quiet", "-a", "-m", "deeper")
+    return nested
+
+
+COMMITS = f"git add --all && git {WHO} commit --quiet -m Work"
+
+
+def test_a_commit_in_a_submodule_of_a_submodule_is_named(deeper: Place) -> None:
+    (deeper.repo / "sub" / "deep" / "mine").write_text("x")
+    work_inside(deeper, f"cd sub/deep && {COMMITS}")
+    said = deeper.segue("run", "plan.md", "--task", "1", "--allow-dirty", code=3).stderr
+    assert "The agent changed files in the submodule sub." in said
+
+
+def test_commits_in_both_are_recorded(deeper: Place) -> None:
+    work_inside(deeper, f"cd sub/deep && echo x > work && {COMMITS} && cd .. && {COMMITS}")
+    said = deeper.segue("run", "plan.md", "--task", "1").stderr
+    assert "moves a submodule: sub" in said
+    assert deeper.git("status", "--porcelain", "--ignore-submodules=none") == ""
 
 
 def test_going_on_after_a_failed_task(place: Place) -> None:

@@ -10,12 +10,12 @@ from tests.cli.place import Place
 @pytest.mark.parametrize(
     ("words", "sentence", "line"),
     [
-        (["version"], "`segue version` is now `segue --version`.", "segue --version"),
-        (["exit-codes"], "`segue exit-codes` is now `segue help exit-codes`.", "segue help exit-codes"),
+        (["version"], "`version` is `segue --version` here.", "segue --version"),
+        (["exit-codes"], "`exit-codes` is `segue help exit-codes` here.", "segue help exit-codes"),
         (
             ["run", "my plan.md", "--commits-missing=keep", "--json"],
-            "--commits-missing is now --plan-changed",
-            "segue run 'my plan.md' --plan-changed=keep --json",
+            "--commits-missing is called --plan-changed here.",
+            "segue run 'my plan.md' --plan-changed keep --json",
         ),
         (
             ["run", "plan.md", "--jobs", "4", "--order", "--yes"],
@@ -23,6 +23,14 @@ from tests.cli.place import Place
             "segue run plan.md --yes --jobs 1",
         ),
         (["task", "graph", "plan.md", "--order"], "--order is now --jobs 1", "segue task graph plan.md"),
+        (["config", "show"], "`config show` is `segue config list` here.", "segue config list"),
+        (
+            ["run", "plan.md", "--parallel", "4"],
+            "--parallel is called --jobs here",
+            "segue run plan.md --jobs 4",
+        ),
+        (["--json", "status"], "The command comes first: `status` follows --json.", "segue status --json"),
+        (["last", "status"], "The command comes first: `status` follows last.", "segue status last"),
         (["run", "plan.md", "--serve", "--stay"], "--stay is now `segue serve`", "segue run plan.md --serve"),
     ],
 )

@@ -44,14 +44,14 @@ def test_forged_settings_are_put_back_and_the_rest_is_kept(place: Place, jobs: s
     said = json.dumps(place.json("proof"))
     assert "The agent changed [tool.segue] in pyproject.toml" in said
     assert "The agent created segue.toml" in said
-    rows = {row["setting"]: row for row in place.json("config", "show", "--repo", "plans")}
+    rows = {row["setting"]: row for row in place.json("config", "list", "--repo", "plans")}
     assert {rows[name]["origin"] for name in WEAKENING} == {"default"}
 
 
 def test_forged_settings_that_nobody_put_back_are_not_in_force(place: Place) -> None:
     (place.repo / "segue.toml").unlink()
     (place.repo / "pyproject.toml").write_text(DEPENDENCY + FORGED)
-    rows = {row["setting"]: row for row in place.json("config", "show", SEGUE_TRUST="")}
+    rows = {row["setting"]: row for row in place.json("config", "list", SEGUE_TRUST="")}
     assert {rows[name]["origin"] for name in WEAKENING} == {"default"}
     said = place.segue("run", "plans/plan.md", "--agent", "scripted", code=2, SEGUE_TRUST="").stderr
     assert "known_failures" in said

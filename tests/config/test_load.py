@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -16,7 +16,6 @@ from segue.config import tree
 from segue.config.load import LoadedSettings, load, show
 from segue.config.part_tables import all_settings
 from segue.config.settings import BuildPhaseName, TaskKindName
-from segue.config.template import EXAMPLES, template
 from segue.config.tree import environment_of
 from segue.domain.errors import UsageError
 from segue.domain.installed import BUILT_IN, is_installed
@@ -153,21 +152,6 @@ def test_an_unknown_variable_is_refused_by_its_full_name(file: Path, name: str, 
     with pytest.raises(UsageError) as caught:
         read(file, "", **{name: "3"})
     assert said in caught.value.message
-
-
-def _unset(kind: type[Any], prefix: str = "") -> Iterator[str]:
-    for field in option_fields(kind):
-        if field.is_table:
-            yield from _unset(field.type, f"{prefix}{field.name}.")
-        elif field.default is None and field.name not in getattr(kind, "examples", {}):
-            yield prefix + field.name
-
-
-def test_the_template_has_an_example_for_what_is_unset(file: Path) -> None:
-    assert set(_unset(all_settings())) <= EXAMPLES.keys()
-    lines = [line.removeprefix("# ") for line in template().splitlines()[3:]]
-    read(file, "\n".join(lines[: lines.index("[agents.command]")]))
-    assert "null" not in template()
 
 
 def test_the_schema_describes_every_setting() -> None:

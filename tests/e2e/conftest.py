@@ -16,11 +16,24 @@ from segue.sim.llm.app import llm_app
 from segue.system.http.server import start_server
 from tests import loopback
 from tests.cli.place import PLAN, Place
-from tests.e2e.install import AGENTS, BIN, skipped
+from tests.e2e.install import AGENTS, BIN, MATRIX, skipped
 
 KEY = "sim-0123456789abcdef"
 ACP = ("gemini", "opencode")
-_VENDORS = ("ANTHROPIC_", "CLAUDE_", "CODEX_", "OPENAI_", "GEMINI_", "GOOGLE_", "OPENCODE_")
+_VENDORS = (
+    "COPILOT_",
+    "GH_",
+    "GITHUB_",
+    "QWEN_",
+    "DASHSCOPE_",
+    "ANTHROPIC_",
+    "CLAUDE_",
+    "CODEX_",
+    "OPENAI_",
+    "GEMINI_",
+    "GOOGLE_",
+    "OPENCODE_",
+)
 _SMALL = "sim-small"
 _ASKED = ("/v1/messages", "/v1/responses", "/v1/chat/completions", ":streamGenerateContent")
 _PATIENCE = 600.0
@@ -59,6 +72,13 @@ def environment(name: str, url: str, kept: Path) -> dict[str, str]:
             "XDG_DATA_HOME": str(kept / "opencode-data"),
         },
     }
+    own["copilot"] = {
+        "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+        "COPILOT_PROVIDER_API_KEY": KEY,
+        "COPILOT_MODEL": "sim-large",
+        "COPILOT_OFFLINE": "true",
+    }
+    own["qwen"] = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "sim-large"}
     return {"PATH": path, **own[name]}
 
 
@@ -120,6 +140,8 @@ class Real:
             "codex": self.shell(f"printf '%s' '{text}' > {place}"),
             "gemini": {"name": "write_file", "arguments": {"file_path": place, "content": text}},
             "opencode": {"name": "write", "arguments": {"filePath": place, "content": text}},
+            "copilot": {"name": "create", "arguments": {"path": place, "file_text": text}},
+            "qwen": {"name": "write_file", "arguments": {"file_path": place, "content": text}},
         }
         return {"match": match, "times": 1, "tool_calls": [calls[self.name]]}
 
@@ -131,12 +153,20 @@ class Real:
             "codex": {"name": "exec_command", "arguments": {"cmd": command, "yield_time_ms": 30000}},
             "gemini": {"name": "run_shell_command", "arguments": told},
             "opencode": {"name": "bash", "arguments": told},
+            "copilot": {"name": "bash", "arguments": told},
+            "qwen": {"name": "run_shell_command", "arguments": {**told, "is_background": False}},
         }
         return calls[self.name]
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         rows = self.place.rows("select data from orchestrator_events where type = ? order by seq", kind)
         return [json.loads(row[0]) for row in rows]
+
+    def usage(self) -> list[dict[str, Any]]:
+        """What each launch has told last about its use: some tell it while they work."""
+        sql = "select step, data from orchestrator_events where type = 'agent.usage' order by seq"
+        last = {step: json.loads(data) for step, data in self.place.rows(sql)}
+        return list(last.values())
 
     def failure(self) -> dict[str, Any]:
         found = self.events("agent.ended")[-1]["failure"]
@@ -158,7 +188,7 @@ def model(model_server: str) -> Iterator[Model]:
         yield Model(model_server, http)
 
 
-@pytest.fixture(params=AGENTS)
+@pytest.fixture(params=MATRIX)
 def real(request: pytest.FixtureRequest, tmp_path: Path, model: Model) -> Real:
     return make_real(request.param, tmp_path, model)
 
@@ -176,6 +206,8 @@ def make_real(name: str, root: Path, model: Model) -> Real:
         # Time to store the session on a busy machine before it is terminated.
         "gemini": "end_grace = 10\n",
         "opencode": "end_grace = 10\nretry_grace = 1\n",
+        "copilot": "end_grace = 10\nretry_grace = 1\n",
+        "qwen": "end_grace = 10\nretry_grace = 1\n",
     }
     models = {"codex": 'model = "gpt-5.5"\n', "gemini": 'model = "gemini-2.5-pro"\n'}
     limits = "[limits]\nattempts = 1\nkill_grace = 0.5\n"

@@ -28,6 +28,8 @@ _PINNED = {
     "@openai/codex": "0.166.0",
     "@google/gemini-cli": "0.61.0",
     "opencode-ai": "1.18.18",
+    "@github/copilot": "1.0.102",
+    "@qwen-code/qwen-code": "0.15.10",
 }
 PACKAGES = {"": _PINNED, "oldest": OLDEST, "latest": dict.fromkeys(_PINNED, "latest")}[WHICH]
 """Pinned: npm would choose an older Claude Code on an older node, though the program needs no node at all."""
@@ -37,8 +39,12 @@ _NAMES = {
     "codex": "@openai/codex",
     "gemini": "@google/gemini-cli",
     "opencode": "opencode-ai",
+    "copilot": "@github/copilot",
+    "qwen": "@qwen-code/qwen-code",
 }
 AGENTS = {name: package for name, package in _NAMES.items() if package in PACKAGES}
+MATRIX = [name for name in AGENTS if name not in ("copilot", "qwen")]
+"""Those that every test is made with; the others have a file of their own."""
 _NODE, _NODE_NEEDED = "node@24", 20
 _QUIET = ("--no-audit", "--no-fund", "--no-save", "--loglevel=error")
 _PROBE_SECONDS = 60

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.e2e.conftest import Model, Real, make_real
 from tests.e2e.install import BIN
 
+SOURCES = Path(__file__).resolve().parents[2] / "src"
 SERVER = {"mcpServers": {"segue": {"command": sys.executable, "args": ["-m", "segue", "mcp"]}}}
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
 
@@ -92,6 +94,8 @@ def test_claude_as_an_agent_of_a_run_starts_no_further_run(real: Real) -> None:
     real.place.config(
         f'agent = "claude"\n[agents.claude]\nmax_retries = 1\nextra_args = {json.dumps(config)}\n'
         'pass_env = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "MCP_CONNECTION_NONBLOCKING"]\n'
+        # Only the file of Claude Code names the server, and these tests may be below /tmp.
+        f"[sandbox]\nread = {json.dumps([sys.prefix, str(SOURCES)])}\n"
     )
     real.model.plays(
         call("start_run", source="plan.md"),

@@ -12,15 +12,17 @@ from typing import Literal, Self
 
 from segue.domain.events import AgentStarted, Event, Recorded
 from segue.domain.job import Job, Limits, Role
-from segue.domain.outcome import Budget, Failure, FailureKind, Outcome, Usage
+from segue.domain.outcome import Budget, Failure, FailureKind, Outcome, Scope, Usage
 from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, KnownFailures, Seal
 from segue.domain.run import Run, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import DismissReason, Finding, Verdict
 from segue.flow.agents import ChosenAgent, Launcher
+from segue.flow.budgets import Budgets
 from segue.flow.context import (
     Checking,
+    Combine,
     Judging,
     Policy,
     ReadVerdict,
@@ -36,8 +38,10 @@ from segue.proof.execute import SealOptions
 from segue.proof.independent import DetachedTests
 from segue.proof.repo_hooks import CommitHooks
 from segue.proof.seal import Sealer
+from segue.runtime.budgets import spending_of
 from segue.store import connect
 from segue.store.store import Store
+from segue.system.git.aside import WorkAside
 from segue.system.git.repository import Repository
 from segue.view.run import FOLDED, RunView
 from tests.templates import copy_template
@@ -192,6 +196,7 @@ class OpenSealer(Sealer):
         measured: bool = False,
         watched: Collection[str] = (),
         words: str = "",
+        unseen: Collection[str] = (),
     ) -> CheckResult:
         """Run a check where the agent has worked, on what is there now."""
         done = subprocess.run(list(argv), cwd=self._root, capture_output=True, text=True, check=False)
@@ -223,6 +228,8 @@ class Loop:
     policy: Policy = field(default_factory=Policy)
     resumed_by_person: bool = False
     budget: Budget = field(default_factory=Budget)
+    caps: Mapping[Scope, Budget] = field(default_factory=dict)
+    """Caps of tasks, days and repositories."""
     checks: tuple[tuple[str, ...], ...] = ()
     sealed: bool = False
     hooks: bool = False
@@ -238,11 +245,14 @@ class Loop:
     timed: bool = True
     """Whether the checks are known to end."""
     scenarios: tuple[Scenario, ...] = ()
+    combine: Combine | None = None
     reviewer: Reviewer | None = None
     judge: Judge | None = None
     agent_judge: ReadVerdict | None = None
     """Reads the answers of an agent that judges."""
     roles: Mapping[Role, Sequence[FunctionAgent]] = field(default_factory=dict)
+    stronger: Mapping[TaskKind, Sequence[FunctionAgent]] = field(default_factory=dict)
+    """Who takes over when the work is refused."""
     events: list[Recorded] = field(default_factory=list)
     observers: Sequence[Observer] = ()
     view: RunView = field(default_factory=RunView)
@@ -290,11 +300,13 @@ class Loop:
                     journal=journal,
                     source=self.source,
                     agents={**dict.fromkeys(Role, chain), **own},
+                    stronger={kind: tuple(map(ChosenAgent, them)) for kind, them in self.stronger.items()},
                     workspace=repo,
                     policy=self.policy,
                     launcher=Launcher(
                         *(journal, self.view, Limits(patience=600)),
                         budget=self.budget,
+                        budgets=Budgets(self.caps, spending_of(store, run.id, str(self.repo))),
                         attempts=self.attempts,
                         slots=self.slots,
                     ),
@@ -305,8 +317,10 @@ class Loop:
                     else None,
                     judging=self.judging(),
                     testing=DetachedTests(repo, self.root / "apart", self.root / "exams"),
+                    combine=self.combine,
                     resumed_by_person=self.resumed_by_person,
                     survey=Survey(self.patience, self.timed),
+                    aside=WorkAside(repo, journal.run.id),
                 )
             finally:
                 await store.close(journal)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue.domain.errors import NeedsHuman
-from segue.domain.events import AgentReplaced
+from segue.domain.events import AgentReplaced, AgentTool, Event
+from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.flow.context import Policy
 from segue.ports import Capabilities
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
 
-UNSET = Policy(continue_after_failure=None)
+GOES_ON = Policy(continue_after_failure=True)
 FOLLOWS = Capabilities(plan_mode=True, ask_mode=True, follow_up=True)
 MAY_DO_BETTER = [
     FailureKind.REFUSED,
@@ -111,7 +115,7 @@ def test_a_question_is_asked_of_a_person_not_of_another_agent(tmp_path: Path) ->
     loop = Loop(tmp_path, ListSource("1"), [first, second], attempts=2)
     with pytest.raises(NeedsHuman, match="The agent asks: Which database should I use") as caught:
         loop.session()
-    assert "segue task comment 1" in (caught.value.hint or "")
+    assert "segue task answer 1" in (caught.value.hint or "")
     assert (len(first.jobs), second.jobs) == (1, [])
 
 
@@ -129,7 +133,7 @@ def test_a_task_that_cannot_be_done_waits_with_the_evidence(tmp_path: Path) -> N
     with pytest.raises(NeedsHuman, match="cannot be done: the test asks for the opposite") as caught:
         loop.session()
     assert "readme.md:1 “hello”" in caught.value.message
-    assert "segue task comment 1" in (caught.value.hint or "")
+    assert "segue task answer 1" in (caught.value.hint or "")
 
 
 def test_evidence_that_is_not_there_is_sent_back_once(tmp_path: Path) -> None:
@@ -143,6 +147,104 @@ def test_evidence_that_is_not_there_is_sent_back_once(tmp_path: Path) -> None:
     with pytest.raises(NeedsHuman, match="there is no file"):
         other.session()
     assert len(stubborn.jobs) == 2
+
+
+class CallingAgent(FunctionAgent):
+    """Calls tools before it ends."""
+
+    def __init__(self, *calls: tuple[str, dict[str, object]]) -> None:
+        super().__init__("one", edit())
+        self._calls = calls
+
+    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
+        """Report the calls."""
+        self.jobs.append(job)
+        for name, given in self._calls:
+            yield AgentTool(name, given, state="started")
+            yield AgentTool(name, given, state="completed")
+        yield self._behave(job)
+
+
+@pytest.mark.parametrize("tool", ["mcp__segue__ask_person", "ask_person (segue MCP Server)"])
+def test_a_tool_says_the_same_as_the_last_line(tmp_path: Path, tool: str) -> None:
+    asks = CallingAgent(("Bash", {"command": "ls"}), (tool, {"question": "Postgres or SQLite?"}))
+    loop = Loop(tmp_path, ListSource("1"), [asks])
+    with pytest.raises(NeedsHuman, match="The agent asks: Postgres or SQLite"):
+        loop.session()
+    assert len(asks.jobs) == 1
+
+
+def test_who_does_the_work_after_the_call_has_taken_it_back(tmp_path: Path) -> None:
+    gives_up: dict[str, object] = {"cannot": "it is too hard", "evidence": []}
+    ways: list[tuple[str, dict[str, object]]] = [
+        ("mcp__segue__cannot", gives_up),
+        ("Write", {"file": "work.txt"}),
+    ]
+    loop = Loop(tmp_path, ListSource("1"), [CallingAgent(*ways)])
+    loop.session()
+    assert loop.view.tasks["1"].state == "done"
+
+
+TASK = "Round down to cents, and round half a cent up. Use the `fast` way. Publish it."
+TEST = "assert total([]) == 1 and total([]) == 2\n"
+TWINS: dict[str, dict[str, Any]] = {
+    "the text contradicts itself": {
+        "cannot": "both cannot be",
+        "evidence": [{"quote": "Round down to cents, and round half a cent up."}],
+    },
+    "a test demands the impossible": {
+        "cannot": "total([]) cannot be both",
+        "evidence": [{"file": "test_total.py", "line": 1, "quote": "== 1 and total([]) == 2"}],
+    },
+    "a credential is missing": {
+        "cannot": "there is no token for the registry",
+        "evidence": [{"quote": "Publish it"}, {"file": "publish.sh", "quote": "$REGISTRY_TOKEN"}],
+    },
+    "a word is unclear": {"question": "What is the `fast` way: integers, or rounding at the end?"},
+}
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_an_honest_exit_blocks_the_task_and_what_needs_it_alone(tmp_path: Path, twin: str) -> None:
+    ends = in_turn(lambda _job: say(f"I looked.\n{json.dumps(TWINS[twin])}"), edit())
+    source = ListSource("1", "2", "3")
+    source.found["1"] = replace(source.found["1"], text=TASK)
+    source.found["2"] = replace(
+        source.found["2"], depends_on=(Dependency(("1",), WaitKind.STATED, "it says so"),)
+    )
+    loop = Loop(tmp_path, source, [FunctionAgent("one", ends)], policy=GOES_ON)
+    (loop.repo / "test_total.py").write_text(TEST)
+    (loop.repo / "publish.sh").write_text("curl -H $REGISTRY_TOKEN\n")
+    loop.git("add", ".")
+    loop.git("commit", "-qm", "Begin")
+    with pytest.raises(NeedsHuman) as caught:
+        loop.session()
+    said = TWINS[twin].get("cannot") or TWINS[twin]["question"]
+    assert str(said) in caught.value.message
+    assert {key: task.state for key, task in loop.view.tasks.items()} == {
+        "1": "needs_human",
+        "2": "blocked",
+        "3": "done",
+    }
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        {"cannot": "this is a large task", "evidence": []},
+        {
+            "cannot": "too complex",
+            "evidence": [{"file": "test_total.py", "line": 1, "quote": "assert False"}],
+        },
+        {"cannot": "the task is contradictory", "evidence": [{"quote": "it must be both"}]},
+    ],
+)
+def test_a_lazy_exit_from_a_task_that_is_hard_is_sent_back(tmp_path: Path, excuse: dict[str, object]) -> None:
+    lazy = FunctionAgent("one", in_turn(lambda _job: say(f"Sorry.\n{json.dumps(excuse)}"), edit()))
+    loop = Loop(tmp_path, ListSource("1"), [lazy])
+    loop.session()
+    assert (len(lazy.jobs), loop.view.tasks["1"].state) == (2, "done")
+    assert "or do the task" in lazy.jobs[1].prompt.text
 
 
 def test_a_structured_question_counts_although_something_was_changed(tmp_path: Path) -> None:
@@ -160,7 +262,7 @@ def test_a_failed_task_that_left_nothing_does_not_stop_the_others(tmp_path: Path
         return say("I could not.") if job.labels["task"] == "1" else edit()(job)
 
     agent = FunctionAgent("one", all_but_one)
-    loop = Loop(tmp_path, ListSource("1", "2", "3"), [agent], policy=UNSET)
+    loop = Loop(tmp_path, ListSource("1", "2", "3"), [agent], policy=GOES_ON)
     with pytest.raises(NeedsHuman, match="Task 1 needs a human"):
         loop.session()
     assert {key: task.state for key, task in loop.view.tasks.items()} == {
@@ -182,17 +284,21 @@ def test_what_a_failed_task_left_is_not_committed_with_the_next_one(tmp_path: Pa
         edit()(job)
         return fail(FailureKind.CRASH)(job)
 
-    loop = Loop(tmp_path, ListSource("1", "2"), [FunctionAgent("one", half)], policy=UNSET)
-    with pytest.raises(NeedsHuman, match="Task 1 needs a human"):
+    agent = FunctionAgent("one", in_turn(half, edit()))
+    loop = Loop(tmp_path, ListSource("1", "2"), [agent], policy=GOES_ON)
+    with pytest.raises(NeedsHuman, match="Task 1 needs a human") as caught:
         loop.session()
-    assert "2" not in loop.view.tasks or loop.view.tasks["2"].state == "pending"
+    assert loop.view.tasks["2"].state == "done"
+    assert loop.git("show", "HEAD:work.txt") == "2"
+    assert str(loop.view.tasks["1"].kept) in (caught.value.kept or "")
 
 
-def test_the_run_stops_when_nobody_can_work_or_three_failed_in_a_row(tmp_path: Path) -> None:
+def test_the_run_stops_when_nobody_can_work_or_as_many_failed_as_may(tmp_path: Path) -> None:
     limited = FunctionAgent("one", fail(FailureKind.USAGE_LIMIT))
-    with pytest.raises(NeedsHuman):
-        Loop(tmp_path / "a", ListSource("1", "2"), [limited], policy=UNSET).session()
+    with pytest.raises(NeedsHuman, match="No other task was begun: no agent can work now"):
+        Loop(tmp_path / "a", ListSource("1", "2"), [limited], policy=GOES_ON).session()
     lazy = FunctionAgent("one", lambda _job: say("No."))
+    most = Policy(continue_after_failure=True, max_failures=3)
     with pytest.raises(NeedsHuman, match="3 tasks need a human"):
-        Loop(tmp_path / "b", ListSource(*"12345"), [lazy], policy=UNSET).session()
+        Loop(tmp_path / "b", ListSource(*"12345"), [lazy], policy=most).session()
     assert (len(limited.jobs), len(lazy.jobs)) == (1, 3)

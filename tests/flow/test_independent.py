@@ -166,7 +166,6 @@ def test_test_that_the_judge_upholds_sends_the_agent_back(start: Start) -> None:
     assert "assertEqual(double(5)" not in sent
     assert "double(5), 10" in judge.seen[0].diff
     assert "return 4" in judge.seen[0].diff
-    assert len(jobs(loop, "tester")) == 1
 
 
 @pytest.mark.thorough
@@ -187,7 +186,9 @@ def test_test_that_contradicts_the_work_is_not_dropped_without_a_judge(start: St
     loop.session()
     assert len(jobs(loop, "worker")) == 2, "it is sent back once"
     caps = [check.cap for check in proof_of(loop).checks]
-    assert caps == ["independent tests contradict the work: test_independent_1_calc.Test.test_other"]
+    again = "test_independent_1_2_calc.Test.test_other"
+    first = "test_independent_1_calc.Test.test_other"
+    assert caps == [f"independent tests contradict the work: {again}, {first}"], "also when asked again"
 
 
 @pytest.mark.thorough
@@ -238,7 +239,7 @@ def test_kill_after_the_tests_were_written_launches_nobody_again(start: Start) -
         loop.session()
     loop.session()
     assert proof_of(loop).level is Level.INDEPENDENT
-    assert (len(jobs(loop, "tester")), len(judge.seen), len(jobs(loop, "worker"))) == (1, 1, 3)
+    assert (len(jobs(loop, "tester")), len(judge.seen), len(jobs(loop, "worker"))) == (2, 1, 3)
 
 
 @pytest.mark.thorough

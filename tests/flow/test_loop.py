@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.domain.errors import CredentialsError, NeedsHuman
-from segue.domain.events import AgentReplaced, CheckRun, PatchMade, RunParked, TaskEnded
+from segue.domain.events import AgentReplaced, CheckRun, PatchMade, RunParked, TaskCommented, TaskEnded
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
 from segue.domain.outcome import Budget, FailureKind, Outcome
@@ -22,7 +23,7 @@ from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.verdict import Action, DismissReason, Evidence, Finding, Result, Review, Severity, Verdict
 from segue.flow.context import Policy
 from segue.flow.launch import MAX_PARKS
-from segue.ports import Problem, ReviewSubject
+from segue.ports import Capabilities, Problem, ReviewSubject
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
 from tests.patience import unhurried
 
@@ -420,3 +421,24 @@ def test_a_task_that_was_marked_just_before_a_crash_is_ended_by_the_next_session
         assert {step.state for step in store.steps(loop.run_id)} == {StepState.DONE}
     task = loop.view.tasks["1"]
     assert (len(agent.jobs), task.state, task.commit) == (1, "done", loop.git("rev-parse", "HEAD"))
+
+
+def test_an_answer_continues_the_conversation_in_which_it_was_asked(tmp_path: Path) -> None:
+    follows = Capabilities(plan_mode=True, ask_mode=True, follow_up=True)
+
+    def ask(_job: Job) -> Outcome:
+        return Outcome('{"question": "Which database, a or b?"}', session="talk-1")
+
+    agent = FunctionAgent("one", in_turn(ask, edit()), follows)
+    loop = Loop(tmp_path, ListSource("1"), [agent])
+    with pytest.raises(NeedsHuman):
+        loop.session()
+
+    async def answer() -> None:
+        async with loop.context() as context:
+            await context.journal.emit(TaskCommented("1", "Take b.", "somebody"))
+
+    asyncio.run(answer())
+    loop.session()
+    assert [job.session for job in agent.jobs] == [None, "talk-1"]
+    assert "Take b." in agent.jobs[1].prompt.text

@@ -87,8 +87,10 @@ def test_an_agent_that_searches_everything_finds_no_independent_test(tmp_path: P
     assert done.returncode == 0, done.stderr
     levels = {key: task["proof"] for key, task in _tasks(place).items()}
     assert levels["1"] == "independent", "the tests were written, and ran"
+    assert "Tests that combine the tasks 1, 2: they pass." in place.segue("logs", "last").stdout
     shown = place.segue("proof", "last", "--tests", str(tmp_path / "for people")).stdout.split("\n")[0]
     assert "assertEqual(calc.double(5), 10" in Path(shown).read_text()
+    assert list((tmp_path / "for people" / "together-run").rglob("*.py"))
     assert (place.repo / "found.txt").read_text() == "nothing\nnothing\n"
 
 

@@ -158,7 +158,7 @@ def test_what_is_missing_says_to_which_part_it_belongs(tree: Tree, tmp_path: Pat
         for table in part.tables:
             config = tmp_path / f"{table}.toml"
             config.write_text(f"[{table}]\nsome = 1\n")
-            asked.append((part.name, ["config", "show", "-C", str(place.repo), "--config", str(config)]))
+            asked.append((part.name, ["config", "list", "-C", str(place.repo), "--config", str(config)]))
         for socket, variants in part.sockets.items():
             if socket == "agents":
                 words = ["run", "plan.md", "-C", str(place.repo), "--agent"]

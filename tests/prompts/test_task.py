@@ -42,3 +42,18 @@ def test_every_prompt_that_edits_says_what_is_not_the_agents(kind: TaskKind, clo
 def test_every_prompt_that_edits_says_what_the_kind_asks_for(kind: TaskKind) -> None:
     for text in prompts(kind, cloud=False):
         assert [other for other, words in SPECIAL.items() if words in text] == [kind]
+
+
+def test_prompts_of_a_run_begin_alike_up_to_what_is_about_the_task() -> None:
+    """Vendors cache how prompts begin, byte for byte: rules and background come first."""
+    background = "The shop sells books.\n" * 50
+    tasks = [Task("1", "Add a price", "Add it."), Task("2", "Write the page", "Do.", kind=TaskKind.DOCS)]
+    texts = [execute_prompt(task, background, nonce="run-1").text for task in tasks]
+    one, other = texts
+    same = one[
+        : next(place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    ]
+    assert background in same
+    assert "nobody answers while you work" in same
+    assert "Add a price" not in same
+    assert len({execute_prompt(tasks[0], background, nonce="run-1").digest for _ in range(2)}) == 1

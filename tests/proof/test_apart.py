@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from segue.domain.proof import CheckResult, CheckState
 from segue.proof.execute import SealOptions
-from segue.proof.independent import DetachedTests, describe_interface, independent_path, is_in, without_lines
+from segue.proof.independent import DetachedTests, independent_path, is_in, without_lines
+from segue.proof.interface import describe_interface
 from segue.system.git.repository import Repository
 from tests.proof.projects import DISCOVER, Checkout
 

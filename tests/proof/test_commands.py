@@ -17,7 +17,7 @@ from segue.proof.execute import SealOptions
 from segue.proof.obstacles import NEEDS_NETWORK
 from tests.proof.packages import node_modules
 from tests.proof.projects import Checkout, Files, needs_sandbox
-from tests.proof.tools import on_path, program
+from tests.proof.tools import js_on_path, on_path, program
 
 pytestmark = [needs_sandbox, pytest.mark.thorough]
 
@@ -87,6 +87,8 @@ NODE: Files = {"shop.js": JS_TOTAL, "test/shop.test.js": JS_OLD}
 NODE_DONE: Files = {"shop.js": JS_MEAN, "test/mean.test.js": JS_NEW}
 NODE_PROVED = "test/mean.test.js::mean"
 SCRIPTS = '{"name": "shop", "version": "1.0.0", "scripts": {"test": "node --test"}}\n'
+PACKAGED: Files = {**NODE, "package.json": SCRIPTS}
+BUN = "const { test } = require('bun:test');\n"
 BARE = JS_OLD.replace(NODE_TEST, "const assert = require('node:assert');\n")
 BARE_NEW = JS_NEW.replace(NODE_TEST, "const assert = require('node:assert');\n")
 GO: Files = {
@@ -269,6 +271,16 @@ CASES: dict[str, Command] = {
         "node:test",
         ("npm",),
     ),
+    "pnpm": Command("pnpm test", PACKAGED, NODE_DONE, NODE_PROVED, "node:test", ("node",)),
+    "yarn": Command("yarn test", PACKAGED, NODE_DONE, NODE_PROVED, "node:test", ("node",)),
+    "bun run": Command("bun run test", PACKAGED, NODE_DONE, NODE_PROVED, "node:test", ("node",)),
+    "bun test": Command(
+        "bun test",
+        {**NODE, "test/shop.test.js": BUN + BARE},
+        {**NODE_DONE, "test/mean.test.js": BUN + BARE_NEW},
+        "bun test",
+        "",
+    ),
     "node --test": Command("node --test", NODE, NODE_DONE, NODE_PROVED, "node:test", ("node",)),
     "npx mocha": Command(
         "npx mocha test",
@@ -410,14 +422,19 @@ CASES: dict[str, Command] = {
 }
 
 
+JS_LAUNCHED = ("pnpm", "yarn", "bun")
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_path(monkeypatch)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_command_reports_its_tests(tmp_path: Path, name: str) -> None:
+def test_a_command_reports_its_tests(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
+    if name.startswith(JS_LAUNCHED):
+        js_on_path(monkeypatch)
     for tool in case.needs:
         node_modules() if tool == "node_modules" else program(tool)
     ignore = f"__pycache__\n.pytest_cache\n{case.ignored}"

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -15,7 +15,13 @@ from msgspec import Struct
 
 from segue.domain.proof import CheckResult, CheckState, KnownFailures
 from segue.domain.task import TaskKind
+from segue.proof.compose import Recipe
+from segue.proof.decide import Decision
+from segue.proof.disguise import Disguise
 from segue.proof.execute import SealOptions
+from segue.proof.ordinary import Repetition
+from segue.proof.report import CaseResult, Report, TestOutcome
+from segue.proof.runs import Observed, Runs
 from tests.proof.projects import UNITTEST, Checkout, Files, needs_sandbox
 from tests.proof.tools import on_path
 
@@ -132,6 +138,7 @@ class Case(Struct, frozen=True):
     argv: tuple[str, ...] = UNITTEST
     kind: TaskKind = TaskKind.BUILD
     command: bool = False
+    noticed: bool | None = None
 
 
 CASES = {
@@ -147,6 +154,13 @@ CASES = {
     "an old test is skipped each time": Case({"old/head": "S"}, CheckState.REFUTED),
     "the agent made an old test fail now and then": Case(
         {"old/head": "FP"}, flaky=(OLD_TEST,), capped=True, touched=True
+    ),
+    "an old test fails once while the change is sabotaged": Case(
+        {"old/sabotaged": "FP"}, flaky=(OLD_TEST,), noticed=False
+    ),
+    "an old test fails each time while the change is sabotaged": Case({"old/sabotaged": "F"}, noticed=True),
+    "an old test fails twice before, and passes later": Case(
+        {"old/base": "FFP", "new/base": "F"}, flaky=(OLD_TEST,), proved=(NEW_TEST,), new=True
     ),
     "it was so before": Case({"old/base": "PPF", "old/head": "FP"}, flaky=(OLD_TEST,), touched=True),
     "a new test proves": Case({"new/base": "F"}, proved=(NEW_TEST,), new=True),
@@ -194,6 +208,7 @@ def test_what_decides_is_repeated(tmp_path: Path, oracle: Oracle, name: str) -> 
     assert result.flaky == tuple(key or result.command for key in case.flaky), result
     assert result.proved == tuple(key or result.command for key in case.proved), result
     assert bool(result.cap) is case.capped, result.cap
+    assert case.noticed in (None, result.noticed)
 
 
 def test_a_pass_that_decides_nothing_is_not_repeated(tmp_path: Path, oracle: Oracle) -> None:
@@ -262,3 +277,20 @@ def test_tests_that_depend_on_a_random_order_blame_nobody(
     before = KnownFailures(known)
     result = asyncio.run(project.sealer().check(("pytest", "-q"), project.base, head, before=before))
     assert result.state is CheckState.PASSED, result
+
+
+@pytest.mark.parametrize(("flaky", "state"), [((), CheckState.REFUTED), (("luck",), CheckState.PASSED)])
+def test_a_flaky_test_is_no_difference_between_watched_and_ordinary(
+    flaky: tuple[str, ...], state: CheckState
+) -> None:
+    passed = {name: CaseResult(name, TestOutcome.PASSED) for name in ("luck", "steady")}
+    watched = Observed(0, Report(passed, runners=("node:test",)), "pass 2\nfail 0\n")
+    unlucky = Observed(1, output="pass 1\nfail 1\n")
+
+    async def rerun(recipe: Recipe, disguise: Disguise, _: Sequence[str]) -> Observed:
+        return unlucky if disguise is Disguise.ORDINARY and recipe.code == "head" else watched
+
+    again = Repetition(rerun, ("node", "--test"), Recipe("head", "head"), flaky)
+    runs = Runs(watched, watched, watched)
+    judged = asyncio.run(again.judge(runs, Decision(CheckState.PASSED), unlucky))[1]
+    assert judged.state is state

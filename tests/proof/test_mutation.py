@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.proof.mutation.mutate import make_mutants, sabotage
+from segue.proof.mutation.mutate import make_mutants, respell, sabotage
 from segue.proof.mutation.sharpness import Effort, Sharpness, measure
-from segue.proof.mutation.source import has_only_values
+from segue.proof.mutation.source import has_only_values, open_source
 from segue.proof.runs import Observed
 
 MODULE = '''"""A module."""
@@ -85,6 +85,17 @@ def test_sabotage_is_in_the_changed_function_and_never_for_a_comment(path: str) 
     first, _, rest = text.partition("\n")
     assert sabotage({path: (text, f"{first}\n{mark} a remark\n{rest}")}) == {}
     assert sabotage({path: (text, f"{text}{mark} a remark\n")}) == {}
+
+
+def test_a_respelt_function_does_the_same_by_other_code() -> None:
+    changed = MODULE.replace("return n\n", "return n + 1\n")
+    same, now = _load(respell({"a.py": (MODULE, changed)})["a.py"]), _load(changed.encode())
+    assert same["first"](1) == now["first"](1)  # type: ignore[operator]
+    code = [names["first"].__code__.co_code for names in (same, now)]  # type: ignore[attr-defined]
+    assert code[0] != code[1]
+    for path in ("a.py", "a.js", "a.ts", "a.go", "a.rs", "A.java"):
+        text = respell({path: ("", PROGRAMS[path])})[path].decode()
+        assert open_source(path, "", text).root.has_error is False, text  # type: ignore[union-attr]
 
 
 def _load(text: bytes) -> dict[str, object]:
@@ -164,7 +175,7 @@ def score(
 ) -> Sharpness:
     """Measure a test that runs in this process on a module of its own."""
 
-    async def run(broken: Mapping[str, bytes], _only: Collection[str]) -> Observed:
+    async def run(broken: Mapping[str, bytes], _only: Collection[str], _blind: bool) -> Observed:
         text = broken.get(path, code.encode()).decode()
         child = os.fork()  # a mutant may end its process
         if child:
@@ -207,6 +218,21 @@ def test_a_function_that_no_test_reaches_counts_once() -> None:
     assert score(DOUBLE + one + extra[0], "assert double(3) == 6 and one() == 1").blunt == ""
     found = score(DOUBLE + one + "".join(extra), "assert double(3) == 6 and one() == 1")
     assert found.blunt.startswith("no test that proves the change reaches extra")
+
+
+def test_functions_that_do_nothing_must_at_least_be_called() -> None:
+    hollow = "class Box:\n    size = 0\n\n    def put(self, n):\n        pass\n"
+    double = "class Double(Box):\n    def put(self, n):\n        self.size += n\n"
+    found = score(hollow, f"{double}\nb = Double(); b.put(2); assert b.size == 2")
+    assert found.blunt == "no test that proves the change reaches put"
+    assert score(hollow, "b = Box(); b.put(2); assert b.size == 0").blunt == ""
+
+
+def test_a_changed_function_may_not_be_looked_at_for_truth_alone() -> None:
+    before = "def size(text):\n    return len(text)\n"
+    after = "def size(text):\n    return max(len(text), 0)\n\n\nlength = size\n"
+    assert score(after, "assert length('tea')", before=before).blunt
+    assert score(after, "assert length('tea') == 3", before=before).blunt == ""
 
 
 def test_a_file_without_a_grammar_is_emptied_and_loses_lines() -> None:

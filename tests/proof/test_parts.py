@@ -148,13 +148,17 @@ def test_junit_files_are_read(tmp_path: Path) -> None:
     report.write_text(
         '<testsuites><testsuite><testcase classname="tests.test_a.T" name="x"/>'
         '<testcase classname="tests.test_a" name="y"><failure message="AssertionError"/></testcase>'
-        '<testcase classname="tests.test_a" name="z"><skipped/></testcase></testsuite></testsuites>'
+        '<testcase classname="tests.test_a" name="z"><skipped/></testcase>'
+        '<testcase classname="a.ShopTest$Inner" name="x"/></testsuite></testsuites>'
     )
-    stage = Stage((), tmp_path, tmp_path, tmp_path, tmp_path, "t", ("tests/test_a.py",))
+    java = "src/test/java/a/ShopTest.java"
+    stage = Stage((), tmp_path, tmp_path, tmp_path, tmp_path, "t", ("tests/test_a.py", java))
     found = read_junit([report, tmp_path / "missing.xml"], stage, "JUnit")
     assert found is not None
-    assert [one.outcome for one in found.tests.values()] == list(TestOutcome)
-    assert {one.file for one in found.tests.values()} == {"tests/test_a.py"}
+    *others, inner = found.tests.values()
+    assert (inner.id, inner.file) == ("a.ShopTest$Inner::x", java)
+    assert [one.outcome for one in others] == list(TestOutcome)
+    assert {one.file for one in others} == {"tests/test_a.py"}
     assert found.tests["tests.test_a::y"].reason is Reason.ASSERTION
 
 

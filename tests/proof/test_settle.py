@@ -10,15 +10,17 @@ import pytest
 from segue.domain.proof import ChangedTest, CheckState, HowSettled
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.settle.asked import ALTER, Words
-from segue.proof.settle.changes import OldTest, TaskChange, settle
+from segue.proof.settle.changes import settle
+from segue.proof.settle.task import OldTest, TaskChange
 from tests.proof.projects import DISCOVER, PYTEST, Checkout, Files, find_unsettled, needs_sandbox
 from tests.proof.settle_cases import LATER, OTHERS, PYTHON, Edit
+from tests.proof.settle_more import BLIND, MORE
 from tests.proof.test_cargo import missing_cargo
 
 CARGO = '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'
 RUST_ONE = "pub fn one() -> i32 {\n    1\n}\n\n"
 RUST_MEAN = "#[test]\nfn mean_of_two() {\n    assert_eq!(calc::mean(1, 3), 2);\n}\n"
-CASES = {**PYTHON, **OTHERS, **LATER}
+CASES = {**PYTHON, **OTHERS, **LATER, **MORE, **BLIND}
 
 
 def settled(edit: Edit) -> tuple[ChangedTest, ...]:
@@ -79,7 +81,14 @@ def test_a_test_that_is_the_authority_is_not_asked_to_change(words: str, asks: b
     assert bool(Words(words).find_request(ALTER, own, general=True)) is asks
 
 
-@pytest.mark.parametrize("name", CASES)
+MISSED = ("issue: no default",)
+"""Honest edits that are only marked: what must be given now is given by each test as it likes."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.xfail(strict=True)) if one in MISSED else one for one in CASES],
+)
 def test_old_tests_are_settled(name: str) -> None:
     found = settled(CASES[name])
     unsettled = [one for one in found if one.how is HowSettled.UNSETTLED]
@@ -116,7 +125,7 @@ def test_sealed_checks_settle_old_tests(tmp_path: Path, name: str) -> None:
     if shutil.which(argv[0]) is None:
         pytest.skip(f"{argv[0]} is not installed")
     result = Checkout(tmp_path, edit.base).check(edit.change, argv, words=edit.words)
-    assert result.state is CheckState.PASSED, result
+    assert result.ok, result
     assert bool(find_unsettled(result)) is name.endswith("!"), result.changed_tests
     assert bool(result.contested) is name.endswith("!")
 

@@ -72,3 +72,10 @@ def test_what_notices_sabotage_only_with_new_support_is_no_check(tmp_path: Path)
     result = run(tmp_path, twin, {"shop.py": SHOP_ZERO, "expected/total.txt": "0"}, {})
     assert is_marked(result)
     assert result.noticed is False, result
+
+
+def test_a_program_is_no_support_because_another_file_was_changed_too(tmp_path: Path) -> None:
+    base = {"greet.sh": "echo no\n", "scripts/check.sh": '[ "$(sh greet.sh Ada)" = "Hello, Ada!" ]\n'}
+    change = {"greet.sh": 'echo "Hello, $1!"\n', "scripts/demo.sh": "sh greet.sh World\n"}
+    found = Checkout(tmp_path, base).check(change, ("sh", "scripts/check.sh"))
+    assert (found.proved, found.changed_tests) == (("sh scripts/check.sh",), ())

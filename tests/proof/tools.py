@@ -15,6 +15,7 @@ import pytest
 PLACE = Path(__file__).resolve().parents[2] / ".e2e" / "launchers"
 PYTHON = ("tox==4.30.3", "nox", "poetry", "hatch", "pdm", "pipenv", "uv", "behave", "rust-just", "setuptools")
 PLUGINS = ("pytest", "pytest-xdist", "pytest-randomly", "pytest-cov", "pytest-asyncio")
+NODE = ("pnpm@10", "yarn@1", "bun@1")
 _SECONDS = 300
 
 
@@ -35,6 +36,22 @@ def launchers() -> Path:
     return PLACE / "venv/bin"
 
 
+@cache
+def js_launchers() -> Path:
+    """Return the folder of programs for JavaScript projects, or skip the test."""
+    place = PLACE / "js"
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "done").exists():
+            line = [program("npm"), "install", "--silent", "--prefix", str(place), *NODE]
+            asked = subprocess.run(line, capture_output=True, text=True, timeout=_SECONDS, check=False)
+            if asked.returncode != 0:
+                pytest.skip(f"the launchers cannot be installed: {asked.stderr.strip()[-300:]}")
+            (place / "done").touch()
+    return place / "node_modules/.bin"
+
+
 def program(name: str) -> str:
     """Return where a program is, or skip the test."""
     found = shutil.which(name)
@@ -45,4 +62,13 @@ def program(name: str) -> str:
 
 def on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the launchers be found first, as in a user's shell."""
-    monkeypatch.setenv("PATH", f"{launchers()}{os.pathsep}{os.environ['PATH']}")
+    _prepend(launchers(), monkeypatch)
+
+
+def js_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the launchers of JavaScript be found first."""
+    _prepend(js_launchers(), monkeypatch)
+
+
+def _prepend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")

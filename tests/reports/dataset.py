@@ -106,12 +106,13 @@ class WrittenRun:
         gen: int = 1,
         tools: str = "",
         launched: bool = False,
+        by: tuple[str, str | None] = ("claude", "opus"),
         **output: Any,
     ) -> WrittenRun:
         self.begin_task()
         key = f"task/{self.task}/{phase}/{attempt}"
         facts = {"gen": gen, "token": "t", "task": self.task, "phase": phase, "attempt": attempt}
-        self.event(key, "step.started", **facts, agent="claude", model="opus")
+        self.event(key, "step.started", **facts, agent=by[0], model=by[1])
         seq, began = self.seq, self.clock
         for number, letter in enumerate(tools):
             call = {"name": TOOLS[letter], "id": f"call{number}", "input": {}}
@@ -126,7 +127,7 @@ class WrittenRun:
         ended = None if state == "started" else self.clock
         self.all.steps.append(
             (
-                *(self.name, key, gen, seq, self.task, phase, attempt, "claude", "opus", state, "t"),
+                *(self.name, key, gen, seq, self.task, phase, attempt, *by, state, "t"),
                 encode({"prompt": "d"} if launched else {}),
                 *(encode(output), began, ended, 1, "o", self.build_phase),
             )

@@ -16,7 +16,6 @@ from segue.web.events import query_events
 from segue.web.palette import query_palette
 from segue.web.routes import PageRequest
 from segue.web.runs import query_runs
-from segue.web.tasks import _list_sources
 
 
 @pytest.fixture
@@ -77,18 +76,10 @@ def test_the_page_shows_one_kind(app: App, kind: RunKind) -> None:
         assert [row["kind"] for row in shown] == [kind]
         every = query_runs(PageRequest(app, store, {}, {}))["runs"]
         jumps = query_palette(PageRequest(app, store, {}, {}))["found"]
-        boards = _list_sources(store)
         choices = query_events(PageRequest(app, store, {}, {}))["choices"]["run"]
     assert len(choices) == len(USUAL_RUNS)
     assert {row["kind"] for row in every} == set(USUAL_RUNS)
-    assert sum(found["kind"] == "run" for found in jumps) == len(boards) == len(USUAL_RUNS)
-
-
-def test_a_plan_stays_on_the_board_when_something_else_uses_its_source(app: App) -> None:
-    with app.store() as store:
-        trial = RunSpec("x", "a plan", str(app.repo), "scripted", "execute", kind=RunKind.TRIAL)
-        store.create("key plan", trial)
-        assert "a plan" in {row["source"] for row in _list_sources(store)}
+    assert sum(found["kind"] == "run" for found in jumps) == len(USUAL_RUNS)
 
 
 @pytest.mark.parametrize("kind", TASK_RUNS)

@@ -90,3 +90,23 @@ def test_independent_tests_come_before_the_judge_and_from_somebody_else(tmp_path
     assert [choice.model for choice in found.chains[Role.TEST]] == ["b", "a"]
     chosen = plan(tmp_path, roles={"test": "scripted:c"}, **asked)
     assert [choice.model for choice in chosen.chains[Role.TEST]] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "writers"),
+    [
+        ({"agent": "claude"}, ["claude"]),
+        ({"agent": "claude,codex"}, ["codex", "claude"]),
+        ({"agent": "cursor,cursor-acp,codex"}, ["codex", "cursor-acp", "cursor"]),
+        ({"agent": "claude", "judged_by": "agent", "roles": {"verify": "codex:o"}}, ["codex:o", "claude"]),
+        ({"agent": "claude", "agents": {"codex": {"network": True}}}, ["codex", "claude"]),
+        ({"agent": "claude", "agents": {"scripted": {"script": "a.toml"}}}, ["claude"]),
+        ({"agent": "claude", "roles": {"execute": "codex"}}, ["claude", "codex"]),
+        ({"agent": "claude", "roles": {"test": "claude:opus"}}, ["claude:opus"]),
+    ],
+)
+def test_exam_is_written_by_another_vendor_where_one_is_named(
+    tmp_path: Path, settings: dict[str, Any], writers: list[str]
+) -> None:
+    found = plan(tmp_path, checks=["true"], proof={"independent": True}, **settings)
+    assert [choice.name for choice in found.chains[Role.TEST]] == writers

@@ -46,8 +46,6 @@ def test_prompts_are_short_and_have_the_task_once(tmp_path: Path, make: Make) ->
 def test_the_prompt_of_a_task_in_the_middle(tmp_path: Path) -> None:
     text = prompt(source(tmp_path), "T013")
     order = [
-        "T013 [US1] Record a loan in one transaction",
-        "  - A unique violation becomes `copy_lent`",
         "# Where the task belongs",
         "Feature folder: specs/001-lending",
         "Phase 3: User Story 1 - Borrow a book (Priority: P1)",
@@ -65,6 +63,8 @@ def test_the_prompt_of_a_task_in_the_middle(tmp_path: Path) -> None:
         "- specs/001-lending/data-model.md: Member, Copy, Loan, Reservation, State transitions",
         "- specs/001-lending/contracts/loans.yaml",
         "- .specify/memory/constitution.md",
+        "T013 [US1] Record a loan in one transaction",
+        "  - A unique violation becomes `copy_lent`",
     ]
     places = [text.index(part) for part in order]
     assert places == sorted(places)

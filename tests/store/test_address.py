@@ -110,8 +110,8 @@ def test_errors_and_commands_do_not_print_it(
     for command in (
         ["db", "path"],
         ["db", "path", "--json"],
-        ["config", "show"],
-        ["config", "show", "--json"],
+        ["config", "list"],
+        ["config", "list", "--json"],
     ):
         run(command)
     printed = "".join(capsys.readouterr())

@@ -43,6 +43,7 @@ from segue.domain.verdict import (
     Severity,
     Verdict,
 )
+from segue.parts.lab.labels.events import Label, LabelOrigin
 from segue.store import connect
 from segue.store.database import QueryLimits
 from segue.store.flat import FLAT_TABLES
@@ -140,6 +141,7 @@ async def attempt_and_fail(journal: Journal, task: str, action: Action, between:
     ending = EndOutput(done=True, reason="done", commit="e" * 40, proof=Proof(level=Level.TESTED))
     await journal.record(f"{folder}/end", StepResult(True, ending), StepFacts(task, "end"))
     await journal.emit(e.TaskEnded(task, True, "done", 2, "e" * 40, proof=Proof(level=Level.TESTED)))
+    await journal.emit(Label(task, False, LabelOrigin.PERSON, "ada", "it rounds", f"{folder}/execute/1"))
 
 
 async def fill(store: Store) -> str:

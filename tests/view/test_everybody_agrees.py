@@ -38,7 +38,8 @@ from segue.view.data import run_data
 from segue.view.load import load_view
 from segue.view.run import RunView
 from segue.web.routes import PageRequest
-from segue.web.runs import query_run, query_runs
+from segue.web.run import query_run
+from segue.web.runs import query_runs
 from tests.view.sequences import FACTS, TITLES, histories
 
 SPEC = RunSpec("planfile", *FACTS, titles=TITLES, kind=RunKind.PLAN)

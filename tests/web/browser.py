@@ -40,14 +40,18 @@ def looking(served: Served, expected: str = "", **options: Any) -> Iterator[Page
     page = context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.on(
+        "console",
+        lambda said: problems.append(f"{said.text} {said.location['url']}") if said.type == "error" else None,
+    )
     page.goto(served.url if len(served.client.cookies) else served.link)
     page.wait_for_url("**/runs")
     try:
         yield page
     finally:
         context.close()
-    assert [one for one in problems if not expected or expected not in one] == []
+    unexpected = [one for one in problems if not expected or expected not in one]
+    assert not unexpected, "\n".join(unexpected)
 
 
 @cache

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from segue.domain import events as e
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.web.routes import list_pages
-from tests.cli.place import Place
+from tests.cli.place import Place, until
 from tests.web.accessibility import find_problems, find_shown_problems
 from tests.web.browser import looking, needs_chromium, overflow
 from tests.web.place import SPEC, Served, make_run
@@ -83,7 +83,7 @@ def test_every_page_can_be_used_by_everybody(place: Place, served: Served) -> No
         for address in addresses:
             page.goto(served.url + address)
             if page.evaluate(_OPEN_DETAILS):
-                page.wait_for_function(_LOADED)
+                until(lambda: page.evaluate(_LOADED), "what was opened")
             problems += [f"{address}: {one}" for one in dict.fromkeys(find_problems(page))]
             page.emulate_media(color_scheme="dark")
             page.set_viewport_size({"width": 360, "height": 740})

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
-from segue.domain.events import AgentText
+from segue.domain.events import AgentText, PatchMade, TaskEnded, TaskStarted
+from segue.domain.run import RunState
 from segue.reports.drawing import colour_phase
 from segue.system.http.guard import Receive, Scope, Send
 from segue.system.http.server import start_server
 from tests.cli.place import DEADLINE, Place
 from tests.reports.dataset import busy
 from tests.web.browser import looking, needs_chromium, overflow
-from tests.web.place import Served, make_run, serving
+from tests.web.place import SPEC, Served, make_run, serving
+from tests.web.test_diffs import DIFF
 from tests.web.test_server import FAILS_ONCE, WRITES
 
 if TYPE_CHECKING:
@@ -83,14 +86,12 @@ def test_a_run_is_watched_from_its_start_to_its_end(place: Place, served: Served
         page.wait_for_url("**/runs/*")
         page.evaluate(f"window.same = true; {WATCH_JUMPS}")
         shown(page, "#head .badge", "running")
-        shown(page, "#open .doing", "execute")
-        shown(page, "#feed li", "agent: <b>bold words</b>")
+        shown(page, "#lanes .doing", "execute")
         place.gate.touch()
         shown(page, "#head .badge", "done")
-        shown(page, "#feed li", "run ended: done")
         shown(page, "#head dd", "3 of 3")
         assert page.locator("#timeline svg a").count() >= 3
-        assert page.locator("#tasks .task .badge", has_text="done").count() >= 3
+        assert page.locator(".row.done .state.good").count() == 3
         assert page.evaluate("window.same") is True, "the page was loaded anew"
         assert page.evaluate(JUMPS) == []
         assert process.wait(DEADLINE) == 0
@@ -112,7 +113,7 @@ def test_a_failed_verification_is_opened(place: Place, served: Served) -> None:
         execute = page.locator(".step-row", has_text="execute").first
         execute.locator("summary").first.click()
         execute.locator("summary", has_text="Diff").click()
-        execute.locator(".line.add", has_text="+x").wait_for(timeout=MS)
+        execute.locator("tr.add", has_text="+x").wait_for(timeout=MS)
         opened.first.locator("a.not-alone").click()
         page.wait_for_url("**/steps/*")
         shown(page, "h1", "of task 1")
@@ -123,12 +124,12 @@ def test_a_task_is_retried(place: Place, served: Served) -> None:
     place.segue("run", "plan.md", code=3)
     place.script(WRITES)
     with looking(served) as page:
-        page.goto(f"{served.url}/tasks")
-        shown(page, ".column.needs_human .ticket", "2")
-        page.locator(".column.needs_human button", has_text="Retry").click()
+        page.locator("td.main a").first.click()
+        shown(page, ".needs .item", "2")
+        page.locator(".needs").get_by_role("button", name="Retry", exact=True).click()
         shown(page, "#said", "Retrying task")
-        page.locator(".column.done .ticket").nth(2).wait_for(timeout=MS)
-        assert page.locator(".column.needs_human .ticket").count() == 0
+        page.locator(".row.done").nth(2).wait_for(timeout=MS)
+        page.locator(".needs").wait_for(state="detached", timeout=MS)
 
 
 @pytest.mark.thorough
@@ -136,9 +137,10 @@ def test_a_failure_is_a_sentence(place: Place, served: Served) -> None:
     place.script(FAILS_ONCE)
     place.segue("run", "plan.md", code=3)
     with looking(served, expected="400") as page:
-        page.goto(f"{served.url}/tasks")
+        page.locator("td.main a").first.click()
+        shown(page, ".needs .item", "2")
         (place.repo / "plan.md").unlink()
-        page.locator(".column.needs_human button", has_text="Retry").click()
+        page.locator(".needs").get_by_role("button", name="Retry", exact=True).click()
         shown(page, "#said.bad", "plan")
 
 
@@ -153,7 +155,7 @@ def test_dark_is_remembered(place: Place) -> None:
         page.reload()
         assert page.evaluate(background) == light
         page.click("#theme")
-        page.goto(f"{served.url}/tasks")
+        page.goto(f"{served.url}/proofs")
         assert page.evaluate(background) == dark
 
 
@@ -163,12 +165,13 @@ def test_everything_fits_on_a_phone(place: Place, served: Served) -> None:
     with looking(served, viewport={"width": 360, "height": 740}) as page:
         assert overflow(page) <= 0
         page.locator("td.main a").first.click()
-        page.locator(".step-row summary").first.click()
-        page.locator(".step-row .facts").first.wait_for(timeout=MS)
-        for more in page.locator(".step-row details.more > summary").all():
-            more.click()
+        page.locator(".row summary").first.click()
+        page.locator(".row .facts").first.wait_for(timeout=MS)
+        while (folded := page.locator(".row details.more:not([open]) > summary:visible")).count():
+            folded.first.click()
+        page.get_by_text("Open as a page").first.wait_for(state="detached", timeout=MS)
         assert overflow(page) <= 0
-        page.goto(f"{served.url}/tasks")
+        page.goto(f"{served.url}/inbox")
         assert overflow(page) <= 0
 
 
@@ -180,13 +183,14 @@ def test_the_keyboard_is_enough(place: Place, served: Served) -> None:
         assert page.evaluate("document.activeElement.className") == "skip"
         page.locator("td.main a").first.focus()
         page.keyboard.press("Enter")
-        page.locator(".step-row summary").first.focus()
+        page.locator(".row").first.wait_for(timeout=MS)
+        page.keyboard.press("j")
         outline = "getComputedStyle(document.activeElement).outlineStyle"
         page.keyboard.press("Shift+Tab")
         page.keyboard.press("Tab")
         assert page.evaluate(outline) != "none"
         page.keyboard.press("Enter")
-        page.locator(".step-row .facts").first.wait_for(timeout=MS)
+        page.locator(".row .facts").first.wait_for(timeout=MS)
 
 
 def test_a_page_left_alone_shows_the_truth_when_it_is_looked_at_again(place: Place, served: Served) -> None:
@@ -212,13 +216,13 @@ def test_an_open_step_stays_open_while_the_run_goes_on(place: Place, served: Ser
     process = place.start("run", "plan.md")
     with looking(served) as page:
         page.locator("td.main a").first.click(timeout=MS)
-        page.locator(".step-row summary").first.click(timeout=MS)
-        page.locator(".step-row[open] .facts").first.wait_for(timeout=MS)
-        first = page.locator(".step-row[open]").first.get_attribute("id")
+        page.locator(".row summary").first.click(timeout=MS)
+        page.locator(".row[open] .facts").first.wait_for(timeout=MS)
+        first = page.locator(".row[open]").first.get_attribute("id")
         place.gate.touch()
         shown(page, "#head .badge", "done")
         assert page.locator(f"#{first}").get_attribute("open") is not None
-        shown(page, f"#{first} .badge", "done")
+        shown(page, f"#{first}", "done")
         assert process.wait(DEADLINE) == 0
 
 
@@ -298,3 +302,35 @@ def test_the_doctor_looks_again(served: Served) -> None:
         assert page.locator(".finding").count() > 8
         page.get_by_role("button", name="Check again").click()
         page.get_by_text("Checked again.").wait_for()
+
+
+def test_a_line_of_a_diff_is_commented_on_and_rows_are_opened_by_keyboard(
+    place: Place, served: Served
+) -> None:
+    titles = {str(number): f"Part {number}" for number in range(1, 251)}
+    events = [
+        TaskStarted("1", "Part 1"),
+        PatchMade("1", "a" * 40, "b" * 40, "b" * 40, DIFF),
+        TaskEnded("1", False, "its checks fail"),
+    ]
+    run = make_run(place.database, events, replace(SPEC, titles=titles), RunState.NEEDS_HUMAN)
+    with looking(served, expected="400") as page:
+        page.goto(f"{served.url}/runs/{run.id}#diff-1")
+        shown(page, "#diff-1 .chip.test", "new test")
+        page.locator("#diff-1 tr.add", has_text="more = 2").click()
+        form = page.locator("tr.write form")
+        assert form.locator("textarea").get_attribute("aria-label") == "Comment on shop.py:12"
+        page.keyboard.press("Escape")
+        assert form.count() == 0
+        page.get_by_role("link", name="Side by side").click()
+        page.locator("#diff-1 table.split").first.wait_for(timeout=MS)
+        page.locator("#task-1 > summary").focus()
+        page.keyboard.press("j")
+        assert page.evaluate("document.activeElement.parentElement.id") == "task-2"
+        page.keyboard.press("k")
+        page.keyboard.press("r")
+        assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+        page.keyboard.press("Escape")
+        page.locator("#rows-3").scroll_into_view_if_needed()
+        page.locator("#task-250").wait_for(timeout=MS)
+        assert page.locator(".row").count() <= 250

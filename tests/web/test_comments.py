@@ -20,7 +20,7 @@ def test_a_plan_is_edited_rejected_and_approved(place: Place, served: Served) ->
     run = place.last_run()
     page = served.get(f"/runs/{run}").text
     assert "Approve and build" in page
-    text = served.data(f"/runs/{run}.json")["plan"]
+    text = served.data(f"/runs/{run}.json")["decisions"][0]["plan"]
     assert "title: Make a" in text
     changed = text.replace("Make a", "Make it <b>bold</b>").replace("\n", "\r\n")
     assert "was changed" in served.post(f"/runs/{run}/plan/edit", plan=changed).json()["data"]["said"]
@@ -33,11 +33,11 @@ def test_a_plan_is_edited_rejected_and_approved(place: Place, served: Served) ->
     assert served.post(f"/runs/{run}/plan/reject", text="One step is enough.").status_code == 200
     until(lambda: served.data("/runs.json")["runs"][0]["state"] == "needs_human", "the other plan")
     assert "One step is enough." in prompt_of(place, "run/outline/2")
-    assert "Make c" in served.data(f"/runs/{run}.json")["plan"]
+    assert "Make c" in served.data(f"/runs/{run}.json")["decisions"][0]["plan"]
     assert served.post(f"/runs/{run}/resume").status_code == 200
     until(lambda: served.data("/runs.json")["runs"][0]["state"] == "done", "the run to end")
     assert place.subjects() == ["Task 4: Make c"]
-    assert served.data(f"/runs/{run}.json")["plan"] is None
+    assert served.data(f"/runs/{run}.json")["decisions"] == []
 
 
 @pytest.mark.thorough

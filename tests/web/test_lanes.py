@@ -138,7 +138,7 @@ def test_the_page_says_what_each_lane_does_and_what_waits(place: Place, served: 
     ]
     assert (lanes["waiting"], lanes["stretches"]) == (3, [])
     assert [wait["by"] for wait in lanes["graph"]["waits"]] == [["T01"]] * 3
-    assert lanes["pages"]["T25"] == 2, "it is on the second page of tasks"
+    assert lanes["pages"]["T25"] == 1, "it is on the first page of tasks"
     assert "src/&lt;auth&gt;.py" in body
     assert "<auth>" not in body
     assert "&lt;b&gt;part" in body
@@ -184,10 +184,10 @@ def test_a_run_with_one_task_at_a_time_has_no_lanes(place: Place, served: Served
         assert "Lanes" not in served.get(f"/runs/{run.run}").text
 
 
-def test_the_board_says_what_a_task_waits_for(place: Place, served: Served) -> None:
+def test_a_row_says_what_a_task_waits_for(place: Place, served: Served) -> None:
     with working(place) as run:
         fill(run)
-        body = served.get(f"/tasks?run={run.run}").text
+        body = served.get(f"/runs/{run.run}/rows").text
     assert body.count("waits for T01: both name src/&lt;auth&gt;.py") == 3
 
 
@@ -238,6 +238,7 @@ def test_lanes_over_time_in_a_browser(place: Place, served: Served) -> None:
                 )
                 page.locator("#lanes-table summary").click()
                 assert page.locator("#lanes-table li").count() == 4
+                page.locator("#lanes-chain summary").click()
                 assert (
                     "after a collision with T01: both changed x.py"
                     in page.locator(".chain li").last.inner_text()

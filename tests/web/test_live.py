@@ -141,12 +141,12 @@ def open_files(served: Served, database: Path) -> int:
 def test_pages_that_look_at_the_same_run_have_it_drawn_once(place: Place, served: Served) -> None:
     run = make_run(place.database).id
     watcher = Page(served, run).open(1)
-    parts = [served.get(f"/runs/{run}", **{"x-segue-part": "content"}) for _ in range(3)]
+    parts = [served.get(f"/runs/{run}/events", **{"x-segue-part": "content"}) for _ in range(3)]
     assert len({part.text for part in parts}) == 1
     assert "<html" not in parts[0].text
     add_events(place.database, run, notices(1))
     watcher.end()
-    assert "0 xxxxxxxxxx" in served.get(f"/runs/{run}", **{"x-segue-part": "content"}).text
+    assert "0 xxxxxxxxxx" in served.get(f"/runs/{run}/events", **{"x-segue-part": "content"}).text
 
 
 def test_a_run_whose_process_was_killed_is_shown_as_stopped(place: Place, served: Served) -> None:

@@ -30,9 +30,10 @@ def test_open_findings_are_listed_and_nothing_is_simply_green(place: Place, serv
     assert data["run"]["findings"] == task["remaining"] == len(task["findings"])
     page = served.get(f"/runs/{run}").text
     assert f"done, {task['remaining']} finding" in page
-    assert "<title>plan.md · Segue</title>" in page, "the frame, which is sent first, names the run"
+    assert data["title"].startswith("Write one.")
+    assert f"<title>{data['title']} · Segue</title>" in page, "the frame, which is sent first, names the run"
     assert f'data-live-from="/live?run={run}"' in page
-    assert "imported but unused" in page
+    assert "imported but unused" in served.get(f"/runs/{run}/tasks/1").text
     assert f"done, {task['remaining']} finding" in served.get("/runs").text
     status = place.json("status", run)
     assert data["used"]["tokens"] == sum(one["tokens"] for one in status["tasks"])

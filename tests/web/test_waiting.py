@@ -39,7 +39,7 @@ def kinds(found: Sequence[InboxItem]) -> list[tuple[str, str | None]]:
     ("state", "events", "expected"),
     [
         (RunState.DONE, (), []),
-        (RunState.STOPPED, STUCK, []),
+        (RunState.STOPPED, STUCK, [("task", "1")]),
         (RunState.NEEDS_HUMAN, STUCK, [("task", "1")]),
         (RunState.NEEDS_HUMAN, (), [("run", None)]),
         (RunState.FAILED, BEGAN, [("run", None)]),

@@ -79,6 +79,7 @@ _SPENT = pattern(
     r"\b(?:insufficient|not enough|no (?:more )?|low) ?(?:credits?|credit balance|balance|quota|funds)\b"
     r"|\bout of (?:(?:extra|included) )?(?:usage|credits?|quota|funds)\b"
     r"|\bcredit balance is\b|\bquota is (?:not enough|used up|exhausted)\b"
+    r"|\b(?:credits|funds) (?:are|have been) (?:depleted|exhausted|used up)\b"
     rf"|\b{_ENDS} {_OTHER}(?:all |of )*(?:your|its|the|their|this)(?: [\w.'’-]+){{0,4}}"
     r" (?:limits? (?:of|for|on) (?:your|the) \w+|usage limits?|quota|allowance|capacity|credits"
     r"|spending (?:limit|cap))\b"
@@ -121,18 +122,19 @@ _OUTAGE = pattern(
     r"|network is unreachable|network error|fetch failed|socket hang up|stream disconnected"
     r"|error sending request for url|unable to connect to (?:the )?api\b|no such host|request timed out"
     r"|upstream connect error|stream closed before|socket closed|server had an error|server is down"
-    r"|\bat capacity\b|returned an unknown error",
+    r"|\bat capacity\b|returned an unknown error|error (?:decoding|reading) (?:a |the )?(?:response )?body"
+    r"|due to a (?:server|transient api) error\b|\berror: terminated$",
     re.IGNORECASE,
 )
 _CONTEXT = pattern(
-    r"\b(?:prompt|input|conversation|context) (?:is )?too (?:long|large)\b"
+    r"\b(?:prompt|input|conversation|context) (?:is |as )?too (?:long|large)\b"
     r"|context[_ ]length[_ ]exceeded|maximum context length|context[_ ]window[_ ]exceeded"
-    r"|exceeds? the (?:model'?s )?(?:maximum )?context (?:window|length|limit)"
+    r"|exceed(?:s|ed)? the (?:model'?s )?(?:maximum )?context (?:window|length|limit)"
     r"|ran out of room in the model'?s context|request_too_large|input token count .{0,40}exceeds"
     r"|context (?:limit|window) (?:is |was )?(?:reached|full|exceeded)|too many (?:input )?tokens\b"
     r"|context ?overflow|context exceeds|tokens exceed the limit"
     r"|exceeds the maximum (?:number|amount) of tokens"
-    r"|\b(?:request|payload|content) (?:entity )?(?:is )?too large\b"
+    r"|\b(?:request|payload|content) (?:entity )?(?:is )?too large\b|\brequest exceeds the maximum\b"
     r"|\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b413\b",
     re.IGNORECASE,
 )
@@ -171,8 +173,8 @@ _CUT = pattern(r"\bmax_output_tokens\b|\boutput token (?:maximum|limit)\b", re.I
 _SAID = (
     (_SPENT, FailureKind.USAGE_LIMIT),
     (_RATE, FailureKind.RATE_LIMIT),
-    (_AUTH, FailureKind.AUTH),
     (_PLAN, FailureKind.USAGE_LIMIT),
+    (_AUTH, FailureKind.AUTH),
     (_CONTEXT, FailureKind.CONTEXT),
     (_TURNS, FailureKind.MAX_TURNS),
     (_REFUSED, FailureKind.REFUSED),

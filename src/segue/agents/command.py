@@ -52,6 +52,7 @@ class CommandAgent:
 
     Options = CommandOptions
     name = "command"
+    has_vendor = False
     can = Capabilities(streams=True)
 
     def __init__(self, options: CommandOptions, services: Services) -> None:

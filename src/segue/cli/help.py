@@ -36,12 +36,14 @@ _SHELLS = ("bash", "zsh", "fish")
 def help_(context: click.Context, words: tuple[str, ...]) -> None:
     """Show help for Segue, for COMMAND or on TOPIC.
 
-    Topics are the pages of the documentation, and `exit-codes`; without a name, all are listed.
+    Topics are the pages of the documentation, groups of commands such as `data`, and `exit-codes`; without a
+    name, all are listed.
 
     \b
     Examples:
       segue help
       segue help run
+      segue help data
       segue help db export
       segue help sandbox
       segue help exit-codes
@@ -55,12 +57,32 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
         return
     if not words:
         click.echo(context.parent.command.get_help(context.parent))
+        click.echo()
         for heading, names in group_topics().items():
             click.echo(click.wrap_text(f"{heading}: {', '.join(names)}", subsequent_indent="  "))
         return
-    topic = read_topic(words[0]) if len(words) == 1 and words[0] in find_topics() else ""
-    text = _command_help(context.parent, words, is_topic=bool(topic))
-    show_page("\n\n".join(filter(None, (text, topic))), markdown=not text)
+    word = words[0] if len(words) == 1 else ""
+    topic = read_topic(word) if word in find_topics() else ""
+    group = _list_group(word)
+    text = _command_help(context.parent, words, is_topic=bool(topic or group))
+    show_page("\n\n".join(filter(None, (group, text, topic))), markdown=not (text or group))
+
+
+def _list_group(word: str) -> str:
+    """Return the commands of a group, a line each; empty: there is no such group."""
+    from segue.cli.main import list_rest
+    from segue.domain.installed import built_in_parts
+
+    groups = list_rest()
+    if word == "parts":
+        lines = {name: one.help for part in built_in_parts() for name, one in part.commands.items()}
+    else:
+        lines = groups.get(word, {})
+    formatter = click.HelpFormatter(max_width=100)
+    if lines:
+        with formatter.section(f"Commands of the group {word}"):
+            formatter.write_dl([(f"segue {name}", text) for name, text in lines.items()])
+    return formatter.getvalue().rstrip()
 
 
 def _command_help(place: click.Context, words: Sequence[str], *, is_topic: bool) -> str:

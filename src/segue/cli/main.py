@@ -23,7 +23,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "resume": ("run.resume:resume", "Continue a run that did not finish."),
         "follow": ("run.follow:follow", "Work on what comes back from a pull request."),
         "stop": ("run.stop:stop", "Stop a run and its agent; nothing is lost."),
-        "task": ("run.task:task", "List tasks, accept or skip one."),
+        "task": ("run.task:task", "List tasks; accept, skip, comment on or answer one."),
         "check": ("run.check:check", "Prove your own work, committed or not, without an agent."),
         "demo": ("run.demo.command:demo", "See Segue work in a throwaway repository, without keys."),
     },
@@ -33,13 +33,13 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "logs": ("look.logs:logs", "Print or follow the events of a run."),
     },
     "Set up": {
-        "init": ("setup.init:init", "Write a commented segue.toml."),
+        "init": ("setup.init:init", "Write a segue.toml with what is found here."),
         "doctor": ("setup.doctor:doctor", "Check this machine and say how to fix what is missing."),
         "agent": ("setup.agent:agent", "List the agents and try them."),
         "parts": ("setup.parts:parts", "List the parts of Segue, and what belongs to each."),
         "plugins": ("setup.parts:plugins", "List what is installed for each socket, and from where."),
         "trust": ("setup.trust:trust", "See and allow what the project's settings may do."),
-        "config": ("setup.config:config", "Show the settings and where they come from."),
+        "config": ("setup.config:config", "List the settings, explain one, set one."),
         "completion": ("help:completion", "Print the completion script for your shell."),
     },
     "Serve": {
@@ -55,11 +55,26 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 """Heading → command of the core → its module and function, and its line in `segue --help`."""
 
+FIRST = ("run", "resume", "status", "proof", "logs", "task", "serve", "init", "doctor", "stop")
+"""What people use every day: `segue --help` explains these, and names the others by group."""
+WORDS = {
+    "Run": "work",
+    "Look": "reports",
+    "Set up": "setup",
+    "Serve": "servers",
+    "Data": "data",
+    "Fleet": "fleet",
+}
+"""Heading → the word by which `segue help WORD` lists its commands."""
+
+ALIKE = 0.66
+"""How much a word must be like a command to be taken for it."""
+
 COMMANDS = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
 
 
 def shown_groups() -> dict[str, dict[str, str]]:
-    """Return what `segue --help` lists: heading → command → its line, with those of Segue's own parts."""
+    """Return all commands: heading → command → its line, with those of Segue's own parts."""
     shown = {
         heading: {name: text for name, (_, text) in commands.items()} for heading, commands in GROUPS.items()
     }
@@ -69,6 +84,15 @@ def shown_groups() -> dict[str, dict[str, str]]:
             if " " not in name:  # others belong to an `OpenGroup`
                 shown.setdefault(command.heading, {})[name] = command.help
     return {**shown, last[0]: last[1]}
+
+
+def list_rest() -> dict[str, dict[str, str]]:
+    """Return the commands that are not used every day: the word for a group → command → its line."""
+    rest: dict[str, dict[str, str]] = {}
+    for heading, commands in shown_groups().items():
+        word = WORDS.get(heading, "setup")
+        rest.setdefault(word, {}).update({name: text for name, text in commands.items() if name not in FIRST})
+    return rest
 
 
 class LazyGroup(click.Group):
@@ -90,12 +114,15 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands by group, without importing them."""
-        groups = shown_groups()
-        width = max(len(name) for commands in groups.values() for name in commands)
-        for heading, commands in groups.items():
-            with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+        """List what people use every day, and the others by group, without importing them."""
+        lines = {name: text for commands in shown_groups().values() for name, text in commands.items()}
+        rest = list_rest()
+        width = max(map(len, (*FIRST, *rest)))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name.ljust(width), lines[name]) for name in FIRST])
+        with formatter.section("More, each explained by `segue help WORD`"):
+            formatter.write_dl([(word.ljust(width), ", ".join(names)) for word, names in rest.items()])
+            formatter.write_dl([("parts".ljust(width), "what belongs to parts that Segue works without")])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -118,7 +145,7 @@ def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
     from segue.domain.text import suggest
 
     names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
-    hint = suggest(name, names, f"`{ctx.command_path} {{}}`")
+    hint = suggest(name, names, f"`{ctx.command_path} {{}}`", ALIKE)
     if not hint and ctx.parent is None and (len(name.split()) > 1 or _is_file(name)):
         from shlex import quote
 
@@ -131,21 +158,18 @@ def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Help for one command: `segue help COMMAND`. All topics: `segue help`.",
+    epilog="Help for one command: `segue run --help`. All pages: `segue help`.",
 )
-@click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="segue", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Log on stderr what Segue does; see SEGUE_LOG.")
 def cli(debug: bool) -> None:
     """Run a task list with coding agents until every task is done and proven.
 
     \b
     Examples:
-      segue demo                                 see it work, without keys
-      segue run                                  find tasks, agent and tests, and ask
-      segue rehearse plan.md                     see what a run would do; nothing is kept
-      segue run plan.md --dry-run                print every prompt, launch nothing
-      segue status                               list runs
-      segue resume                               continue after a stop or a crash
+      segue demo                see it work, without keys
+      segue run                 find the tasks, an agent and the tests here, and ask
+      segue rehearse plan.md    see what a run would do; nothing is kept
     """
     if wanted := "debug" if debug else os.environ.get("SEGUE_LOG"):
         from segue.cli.debug import configure
@@ -155,6 +179,8 @@ def cli(debug: bool) -> None:
 
 def run(args: Sequence[str]) -> int:
     """Run the command line; every failure ends as a message and an exit code."""
+    if args[:1] in (["-h"], ["--help"]) and len(args) > 1:
+        args = [*args[1:], "--help"]
     try:
         result: Any = cli.main(list(args), prog_name="segue", standalone_mode=False)
         sys.stdout.flush()
@@ -162,17 +188,12 @@ def run(args: Sequence[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        if isinstance(error, click.UsageError):
-            from segue.cli.renamed import find_old
+        if isinstance(error, click.UsageError) and not isinstance(error, click.exceptions.NoArgsIsHelpError):
+            from segue.cli.mistakes import explain
+            from segue.cli.terminal.output import report_error
 
-            if old := find_old(error, args):
-                from segue.cli.terminal.output import report_error
-
-                return report_error(old, as_json="--json" in args)
+            return report_error(explain(error, args), as_json="--json" in args)
         error.show()
-        if isinstance(error, click.UsageError) and error.ctx is None:
-            known = [word for word in args[:1] if word in cli.list_commands(click.Context(cli))]
-            click.echo(f"Try '{' '.join(['segue', *known])} --help' for help.", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("segue: interrupted", err=True)

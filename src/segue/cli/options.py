@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -140,6 +140,35 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return decorated
 
     return add
+
+
+class SectionedCommand(click.Command):
+    """A command with many options: those that people use most come first, the others under headings."""
+
+    sections: Mapping[str, Sequence[str]] = {}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by section; what is in none comes last."""
+        own = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        left = {param.opts[-1]: record for param in own if (record := param.get_help_record(ctx))}
+        for heading, names in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([left.pop(name) for name in names if name in left])
+        if left:
+            with formatter.section("Options"):
+                formatter.write_dl(list(left.values()))
+
+
+def sectioned(sections: Mapping[str, Sequence[str]]) -> type[click.Command]:
+    """Return a class of commands whose help lists options under these headings."""
+    return type("Sectioned", (SectionedCommand,), {"sections": sections})
+
+
+def join_task(positional: str | None, option: str | None) -> str | None:
+    """Return the task that is meant, whether it was named by its place or by `--task`."""
+    if positional is not None and option is not None:
+        raise click.UsageError("Name the task once: as an argument or with --task.")
+    return positional if positional is not None else option
 
 
 def refuse_unused(reason: str, *names: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from segue.domain.errors import UsageError
+from segue.runtime.find import NEWEST, newest_run
 from segue.runtime.find import find_run as find_run
 from segue.runtime.find import find_unfinished as find_unfinished
 from segue.view.load import state_of as state_of
@@ -32,6 +33,15 @@ def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T
         return {}
     with app.store(read_only=True) as store:
         return read(store, known_key(store, app, source))
+
+
+def find_run_and_task(store: Store, app: App, name: str | None, task: str | None) -> tuple[Run, str | None]:
+    """Return the run that is meant, and the task; a task alone is one of the newest run."""
+    if name is not None and task is None and name not in NEWEST:
+        newest = newest_run(store, app)
+        if newest is not None and name in newest.spec.titles:
+            return newest, name
+    return find_run(store, app, name), task
 
 
 def unknown_task(run: Run, task: str, keys: Iterable[str]) -> UsageError:

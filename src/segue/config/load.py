@@ -163,9 +163,14 @@ def _note_old_names(layers: Iterable[Layer]) -> Iterator[str]:
         of_environment = layer.origin == "environment"
         for old, new in find_old_names(layer.values):
             where = "" if of_environment else f"{layer.origin}: "
-            spell = name_variable if of_environment else str
+            spell = _spell_variable if of_environment else str
             now = f"is now {spell(new)}" if new else "has no effect any more"
             yield f"{where}{spell(old)} {now}."
+
+
+def _spell_variable(setting: str) -> str:
+    name, *value = setting.split(" = ")
+    return "=".join([name_variable(name), *value])
 
 
 def _without_secrets(values: Tree, settings: Settings) -> Tree:
@@ -198,7 +203,7 @@ def _left_out(project: ProjectFile | None) -> Callable[[str, Any], bool]:
     unknown = {path.split(".")[1] for path in held if path.startswith("acp.")}
 
     def is_left_out(path: str, value: Any) -> bool:
-        names_agents = path == "agent" or path.startswith("roles.")
+        names_agents = path == "agent" or path.startswith(("roles.", "escalate_to."))
         return path in held or (names_agents and any(name in str(value) for name in unknown))
 
     return is_left_out
@@ -323,7 +328,7 @@ def _validate(merged: Tree, origins: Mapping[str, str]) -> Settings:
         if where.startswith(PREFIX) and error.message.startswith(UNKNOWN):
             variables = [name_variable(name) for name in name_options(kind)]
             message = f"{where}: there is no such setting.{suggest(where, variables, '{}')}"
-        raise UsageError(message, hint="`segue config show` lists all settings") from None
+        raise UsageError(message, hint="`segue config list` lists all settings") from None
 
 
 def _locate(path: str, origins: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from segue.config.settings import Settings
 from segue.domain.installed import find_table, import_name, installed_parts
+from segue.domain.options import OptionField, option_fields
 
 
 def settings_kind(names: Iterable[str]) -> type[Settings]:
@@ -24,6 +25,15 @@ def settings_kind(names: Iterable[str]) -> type[Settings]:
 def all_settings() -> type[Settings]:
     """Return the settings with the tables of every part that is installed; slow."""
     return _extend(tuple(dict.fromkeys(name for part in installed_parts() for name in part.tables)))
+
+
+def list_settings(kind: type[Any] | None = None, prefix: str = "") -> list[tuple[str, OptionField]]:
+    """Return every setting with its full name, those of parts included."""
+    found: list[tuple[str, OptionField]] = []
+    for field in option_fields(kind or all_settings()):
+        name = f"{prefix}{field.name}"
+        found += list_settings(field.type, f"{name}.") if field.is_table else [(name, field)]
+    return found
 
 
 @cache

@@ -30,7 +30,7 @@ from segue.sources.github.options import GithubSettings
 
 if TYPE_CHECKING:
     from segue.domain.job import Limits
-    from segue.domain.outcome import Budget
+    from segue.domain.outcome import Budget, Scope
 
 T = TypeVar("T")
 
@@ -40,6 +40,10 @@ BuildPhaseName = Literal["setup", "schema", "backend", "frontend", "testing", "d
 
 TaskKindName = Literal["build", "test-first", "verify-only", "docs", "human"]
 """The values of TaskKind, for the same reason."""
+
+
+WorkKindName = Literal["build", "test-first", "verify-only", "docs"]
+"""The kinds of tasks that agents do."""
 
 
 class AgentNames(str):
@@ -59,6 +63,23 @@ class AgentNames(str):
     def option_schema() -> dict[str, Any]:
         """Return the JSON Schema of one agent or several."""
         return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
+
+class AllowanceSettings(Options, frozen=True):
+    """What agents may use together; caps on tokens and cost need agents that report them."""
+
+    tokens: Count | None = None
+    """Tokens."""
+    cost_usd: Amount | None = None
+    """US dollars."""
+    seconds: Seconds | None = None
+    """Seconds that agents may work, all launches together."""
+
+    def budget(self) -> "Budget":
+        """Return these caps."""
+        from segue.domain.outcome import Budget
+
+        return Budget(None, self.tokens, self.cost_usd, self.seconds)
 
 
 class LimitSettings(Options, frozen=True):
@@ -90,8 +111,18 @@ class LimitSettings(Options, frozen=True):
     """Tokens per run; needs an agent that reports them."""
     cost_usd: Amount | None = None
     """US dollars per run; needs an agent that reports cost."""
+    seconds: Seconds | None = None
+    """Seconds that agents may work per run, all launches together."""
+    task: AllowanceSettings = AllowanceSettings()
+    """The same for each task of a run."""
+    day: AllowanceSettings = AllowanceSettings()
+    """The same for each day, in all runs that share the database."""
+    repository: AllowanceSettings = AllowanceSettings()
+    """The same for all runs of this repository."""
     output_bytes: Count = 2 * 1024**3
     """Bytes one launch may print before it is stopped."""
+    handover_bytes: NonNegative = 4096
+    """Bytes of a prompt that tell what earlier tasks did; 0: nothing."""
     kept_bytes: Bytes = 1024**2
     """Bytes of each output stream kept as events; the rest is counted."""
 
@@ -112,7 +143,16 @@ class LimitSettings(Options, frozen=True):
         """Return the limits of a whole run."""
         from segue.domain.outcome import Budget
 
-        return Budget(self.launches, self.tokens, self.cost_usd)
+        return Budget(self.launches, self.tokens, self.cost_usd, self.seconds)
+
+    def budgets(self) -> "dict[Scope, Budget]":
+        """Return the limits of a run, and of all that is smaller and larger."""
+        return {
+            "run": self.budget(),
+            "task": self.task.budget(),
+            "day": self.day.budget(),
+            "repository": self.repository.budget(),
+        }
 
 
 class ReviewSettings(Options, frozen=True):
@@ -142,7 +182,8 @@ class RoleSettings(Options, frozen=True):
     address: AgentNames | None = None
     """Who addresses review findings; `execute` if unset."""
     test: AgentNames | None = None
-    """Who writes independent tests; if unset, the agents of `execute`, those to fall back on first."""
+    """Who writes independent tests; if unset, an agent of another vendor than the one of `execute` that is
+    named anywhere in the settings, else the agents of `execute`, those to fall back on first."""
     verify: AgentNames | None = None
     """Who judges, when an agent does."""
     research: AgentNames | None = None
@@ -215,6 +256,12 @@ class ProofSettings(Options, frozen=True):
 
     independent: bool = False
     """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
+    combine: bool = True
+    """With `independent`: also let it write tests that combine tasks, when a story, phase or run ends."""
+    exam_rounds: NonNegative = 2
+    """How often more independent tests are asked for, after a failure or where mutants pass; 0: never."""
+    exam_cost_usd: Amount | None = None
+    """US dollars that the tests of a task may cost before no more are asked for."""
     mutants: NonNegative = 8
     """How many mutants of the changed lines to try beside those of whole results; 0: none, so no `tested`."""
     sharpness: Annotated[float, Meta(ge=0, le=1)] = 0.6
@@ -249,6 +296,11 @@ class Settings(Options, frozen=True):
     """Who does the work: see `segue agent list`; others take over when the first cannot."""
     model: str | None = None
     """The agent's model; its own default if unset."""
+    escalate: bool = False
+    """Let the next agent of the chain that does the work take over when checks or a judge refuse the work:
+    name the cheapest first."""
+    escalate_to: dict[WorkKindName, AgentNames] = {}
+    """Who takes over then, by the kind of the task: `build`, `test-first`, `verify-only`, `docs`."""
     flow: str | None = None
     """The phases of each task: `execute`, `review`, `plan`, `spec`, `build`, or one of your own; the usual
     one for the source and the agent if unset."""
@@ -341,11 +393,11 @@ class Settings(Options, frozen=True):
     plan_changed: Literal["ask", "keep", "restart"] = "ask"
     """What to do when the plan has changed since one of its tasks was completed, when the repository does not
     contain the commits of completed tasks, or when another folder may be the same repository."""
-    continue_with_remaining_tasks: bool | None = None
-    """Continue with the next task when one needs a human. If unset: with `jobs`, and where that one left
-    nothing behind, up to three in a row."""
+    on_failure: Literal["continue", "stop"] = "continue"
+    """When a task needs a human: `continue` with those that do not depend on it, or `stop`. What it left in
+    the work tree is put aside for them, under a ref, and a retry begins with it."""
     max_consecutive_task_failures: Count | None = None
-    """Stop after this many failed tasks in a row, even if the run may continue."""
+    """Stop after this many failed tasks in a row, whatever `on_failure` says."""
     gates: tuple[Literal["plan", "checkpoint", "task"], ...] = ()
     """Where a run waits until a person lets it continue: after the `plan` of a build was made, after each
     `checkpoint` of `tasks.md`, after each `task`."""

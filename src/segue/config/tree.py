@@ -44,11 +44,14 @@ OLD_NAMES = {
     "judge.max_wait": "limits.patience",
     "commits_missing": "plan_changed",
     "order": "jobs",
+    "continue_with_remaining_tasks": "on_failure",
     "delivery_per": "",
 }
 """Old name of a setting → its name now, or nothing for one that is gone. Old files keep working."""
 _OLD_VALUES = {("plan_format", "lenient"): "auto"}
 """Setting and old value → its value now."""
+_WORDS = {"continue_with_remaining_tasks": ("continue", "stop")}
+"""Old name of a setting that was true or false → what these are now."""
 
 
 def read_environment(environ: Mapping[str, str]) -> Tree:
@@ -143,16 +146,30 @@ def present_names(values: Tree) -> list[tuple[str, Any]]:
         if old == "order":
             found |= {"jobs": 1} if str(given.get(old)).lower() in YES else {}
         elif new and old in given and not isinstance(given[old], dict):
-            found.setdefault(new, given[old])
+            found.setdefault(new, _translate(old, given[old]))
     for name, was in _OLD_VALUES:
         if found.get(name) == was:
             found[name] = _OLD_VALUES[name, was]
     return list(found.items())
 
 
+def _translate(old: str, value: Any) -> Any:
+    """Return the value of a setting under its present name."""
+    if old not in _WORDS:
+        return value
+    yes, no = _WORDS[old]
+    return yes if str(value).lower() in YES else no
+
+
 def find_old_names(values: Tree) -> list[tuple[str, str]]:
     """Return the old names in a tree, each with the new one, and old values in the same way."""
     given = dict(leaves(values))
     names = [(old, new) for old, new in OLD_NAMES.items() if not isinstance(given.get(old, {}), dict)]
-    changed = [(name, was, now) for (name, was), now in _OLD_VALUES.items() if given.get(name) == was]
-    return names + [(f"{name} = {was}", f"{name} = {now}") for name, was, now in changed]
+    changed = [(name, was, name, now) for (name, was), now in _OLD_VALUES.items() if given.get(name) == was]
+    changed += [
+        (old, str(given[old]).lower(), new, _translate(old, given[old]))
+        for old, new in names
+        if old in _WORDS
+    ]
+    plain = [(old, new) for old, new in names if old not in _WORDS]
+    return plain + [(f"{old} = {was}", f"{new} = {now}") for old, was, new, now in changed]

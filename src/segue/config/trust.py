@@ -42,12 +42,23 @@ CONFINED = HARMLESS | frozenset(
         *("flow", "allow_dirty", "base", "worktree_end", "merge_union", "follow_rounds", "allow_no_change"),
         *("plan_format", "task_list", "boxes", "verify", "judged_by", "require", "criteria"),
         *("ignore_checklists", "control_files", "known_failures", "check_timeout", "plan_changed", "resolve"),
-        *("continue_with_remaining_tasks", "max_consecutive_task_failures", "gates", "proof.independent"),
+        *("on_failure", "max_consecutive_task_failures", "gates", "proof.independent"),
+        *("proof.combine", "proof.exam_rounds", "proof.exam_cost_usd"),
         *("proof.mutants", "proof.sharpness", "proof.mutant_seconds", "judge.timeout"),
         *("judge.max_evidence_bytes", "judge.structured", "diagnostics.timeout", "diagnostics.output_bytes"),
         *("limits.phase_timeout", "limits.idle_timeout", "limits.run_timeout", "limits.kill_grace"),
         *("limits.attempts", "limits.resolutions", "limits.replans", "limits.patience", "limits.slots"),
-        *("limits.output_bytes", "limits.kept_bytes", "kinds.*", "roles.*", "review.*", "flows.*"),
+        *(
+            "limits.output_bytes",
+            "limits.kept_bytes",
+            "limits.handover_bytes",
+            "kinds.*",
+            "roles.*",
+            "escalate_to.*",
+            "escalate",
+            "review.*",
+            "flows.*",
+        ),
     )
 )
 """Settings that reach no program, address or place, but may decide what counts as done; `*` stands for
@@ -257,7 +268,18 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         (
             *("require", "judged_by", "verify", "criteria", "gates", "allow_no_change", "known_failures"),
-            *("control_files", "flow", "flows", "kinds", "roles", "review", "proof", "ignore_checklists"),
+            *(
+                "control_files",
+                "flow",
+                "flows",
+                "kinds",
+                "roles",
+                "escalate",
+                "escalate_to",
+                "review",
+                "proof",
+                "ignore_checklists",
+            ),
             *("plan_format", "task_list", "boxes", "plan_changed", "resolve", "check_timeout"),
         ),
         "decides what counts as done, and who says so",

@@ -11,7 +11,7 @@ from msgspec import Struct
 from segue.domain.pattern import pattern
 from segue.domain.results import Output
 
-_TASK = pattern(r"pr-(ci|review|conflict)-[0-9]+")
+_TASK = pattern(r"pr-(ci|review|conflict)-[0-9]+|(combined)-\w+-[0-9]+")
 
 
 class Target(Struct, frozen=True):
@@ -49,6 +49,8 @@ class FeedbackKind(StrEnum):
     CI = "ci"
     REVIEW = "review"
     CONFLICT = "conflict"
+    COMBINED = "combined"
+    """Tests that combine tasks fail: no pull request says so, but the run itself."""
 
 
 class FeedbackItem(Struct, frozen=True, kw_only=True):
@@ -83,13 +85,13 @@ class Feedback(Struct, frozen=True, kw_only=True):
 
 
 def feedback_kind(key: str) -> FeedbackKind | None:
-    """Return what a task that came from a pull request is about; None for tasks of a source."""
+    """Return what a task that came back is about; None for tasks of a source."""
     found = _TASK.fullmatch(key)
-    return FeedbackKind(found[1]) if found else None
+    return FeedbackKind(found[1] or found[2]) if found else None
 
 
 def is_feedback(key: str) -> bool:
-    """Return whether a task came from a pull request, and not from the source of the run."""
+    """Return whether a task came back, from a pull request or the run itself, and not from its source."""
     return _TASK.fullmatch(key) is not None
 
 

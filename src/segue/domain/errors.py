@@ -19,6 +19,7 @@ SegueError                    1   unexpected
 │   ├── QueryError            2   a question in SQL that it cannot answer
 │   ├── DamagedRecord         1   a record that is needed cannot be read
 │   ├── LeaseLost             6   somebody else drives this run now
+│   ├── StoreFull             1   the disk of the database is full
 │   ├── StoreDenied           4   the database rejects the user or the password
 │   └── StoreAway             7   the database was away for too long; the run is parked
 ├── TimeLimit               124   the run's own time limit
@@ -170,6 +171,10 @@ class LeaseLost(StoreError):
     """Another process took the run over; this one must stop at once."""
 
     exit_code = 6
+
+
+class StoreFull(StoreError):
+    """The disk of the database is full: what an agent at work says is stored later."""
 
 
 class StoreDenied(StoreError):

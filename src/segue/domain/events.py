@@ -53,6 +53,8 @@ class RunStarted(Event, frozen=True):
     isolation: str = ""
     """The sandbox of the agents, such as `bwrap standard`, or `not isolated`; empty: not known, or they work
     elsewhere."""
+    segue: str = ""
+    """The version of Segue."""
 
 
 class RunResumed(Event, frozen=True):
@@ -69,6 +71,8 @@ class RunResumed(Event, frozen=True):
     """When the process before was last heard of, in milliseconds since the epoch."""
     isolation: str = ""
     """The sandbox of the agents in this session."""
+    segue: str = ""
+    """The version of Segue."""
 
 
 class RunParked(Event, frozen=True):
@@ -142,6 +146,8 @@ class TaskStarted(Event, frozen=True):
     after: str = ""
     """The task whose end let it begin, where several are worked on at once; `why` says why it waited."""
     why: str = ""
+    text: str = ""
+    """All that the task says beside its title, so that the record alone tells what was asked for."""
 
 
 class TaskWaiting(Event, frozen=True):
@@ -244,6 +250,16 @@ class TaskEnded(Event, frozen=True):
     replanned: bool = False
     proof: Proof | None = None
     """How it was proven, when it is done."""
+
+
+class WorkKept(Event, frozen=True):
+    """What a failed task left in the work tree was put aside for another task, or is back there."""
+
+    type: ClassVar[str] = "work.kept"
+    task: str
+    ref: str = ""
+    """The ref under which it is kept; empty: it is in the work tree again."""
+    files: tuple[str, ...] = ()
 
 
 class ContractMade(Event, frozen=True):
@@ -385,6 +401,10 @@ class SearchDone(Event, frozen=True):
     number: int = 1
     failure: str = ""
     build_phase: str | None = None
+    drawn: bool = False
+    """Whether chance chose the search, and not the judge."""
+    made_from: str = ""
+    """Where its words come from: the judge's request or reason, or, where chance chose, the failure."""
 
 
 class DiagnosticRun(Event, frozen=True):
@@ -410,6 +430,21 @@ class PlanRevised(Event, frozen=True):
     titles: dict[str, str]
     old: tuple[Task, ...] = ()
     new: tuple[Task, ...] = ()
+
+
+class AgentChosen(Event, frozen=True):
+    """Who does a task was decided, and why: at its beginning, or after its work was refused."""
+
+    type: ClassVar[str] = "agent.chosen"
+    task: str
+    kind: TaskKind
+    agent: str
+    """`agent`, or `agent:model`."""
+    reason: str
+    rung: int = 0
+    """Its place among those who may do the task, the weakest first."""
+    before: str = ""
+    """Whose work was refused; empty: the task begins."""
 
 
 class AgentReplaced(Event, frozen=True):
@@ -587,7 +622,7 @@ class AgentOutput(Event, frozen=True):
 
 
 class AgentUsage(Event, frozen=True):
-    """What the agent used so far, as it reports it."""
+    """What the agent used so far, as it reports it; the cache is not part of `input_tokens`."""
 
     type: ClassVar[str] = "agent.usage"
     input_tokens: int | None = None
@@ -596,6 +631,12 @@ class AgentUsage(Event, frozen=True):
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
+
+    def count(self) -> Usage:
+        """Return what it reports, with the cache in the tokens that were read."""
+        parts = (self.input_tokens, self.cache_read_tokens, self.cache_write_tokens)
+        read = sum(part or 0 for part in parts)
+        return Usage(read, self.output_tokens or 0, self.cost_usd, self.cache_read_tokens)
 
 
 class AgentRaw(Event, frozen=True, rename={"kind": "type"}):

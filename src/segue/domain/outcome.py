@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from segue.domain.amounts import format_duration
 from segue.domain.pattern import pattern
 
 
@@ -44,6 +45,7 @@ class FailureKind(StrEnum):
     PLAN_EDITED = "plan_edited"
     COMMIT = "commit"
     TAMPERED = "tampered"
+    BUDGET = "budget"
     UNKNOWN = "unknown"
 
 
@@ -132,19 +134,30 @@ class Usage(Struct, frozen=True):
     output_tokens: int = 0
     cost_usd: float | None = None
     """None: the agent does not report it."""
+    cached_tokens: int | None = None
+    """Those of the input tokens that the vendor had in its cache; None: the agent does not report it."""
 
     def __add__(self, other: Usage) -> Usage:
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        cached = [count for count in (self.cached_tokens, other.cached_tokens) if count is not None]
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             sum(costs) if costs else None,
+            sum(cached) if cached else None,
         )
 
     @property
     def tokens(self) -> int:
         """All tokens together."""
         return self.input_tokens + self.output_tokens
+
+    @property
+    def cached_share(self) -> float | None:
+        """Which part of the input tokens came from the vendor's cache; None: nobody reports it."""
+        if self.cached_tokens is None or not self.input_tokens:
+            return None
+        return min(1.0, self.cached_tokens / self.input_tokens)
 
 
 class Outcome(Struct, frozen=True):
@@ -165,20 +178,44 @@ class Outcome(Struct, frozen=True):
     """What its last words mean if nothing has changed: a program may end well after an error."""
 
 
+Scope = Literal["run", "task", "day", "repository"]
+"""What a budget is for."""
+
+
+class Spent(Struct, frozen=True):
+    """What launches have used together."""
+
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    """How long they worked."""
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.usage + other.usage, self.seconds + other.seconds)
+
+
 class Budget(Struct, frozen=True):
-    """Caps for a whole run; None means no cap."""
+    """Caps for a run, a task, a day or a repository; None means no cap."""
 
     launches: int | None = None
     tokens: int | None = None
     cost_usd: float | None = None
+    seconds: float | None = None
 
-    def exceeded(self, launches: int, usage: Usage) -> str | None:
-        """Return which cap forbids one more launch, in words; None if none does."""
+    def exceeded(
+        self, launches: int, usage: Usage, seconds: float = 0.0, path: str = "limits", per: str = ""
+    ) -> str | None:
+        """Return which cap forbids one more launch, in words; None if none does.
+
+        `path` is the table of the settings with the caps, `per` what they are for.
+        """
         if self.launches is not None and launches >= self.launches:
-            return f"the cap of {self.launches} launches (limits.launches) is used up"
+            return f"the cap of {self.launches} launches{per} ({path}.launches) is used up"
         if self.tokens is not None and usage.tokens >= self.tokens:
-            return f"the cap of {self.tokens} tokens (limits.tokens) is used up: {usage.tokens} so far"
+            return f"the cap of {self.tokens} tokens{per} ({path}.tokens) is used up: {usage.tokens} so far"
         if self.cost_usd is not None and (usage.cost_usd or 0.0) >= self.cost_usd:
             cap, spent = f"${self.cost_usd:.2f}", f"${usage.cost_usd or 0.0:.2f}"
-            return f"the cap of {cap} (limits.cost_usd) is used up: {spent} so far"
+            return f"the cap of {cap}{per} ({path}.cost_usd) is used up: {spent} so far"
+        if self.seconds is not None and seconds >= self.seconds:
+            cap, spent = format_duration(self.seconds), format_duration(seconds)
+            return f"the cap of {cap} of work{per} ({path}.seconds) is used up: {spent} so far"
         return None

@@ -68,7 +68,8 @@ class Part(NamedTuple):
     `scenes` of the demo, `forecasts` of a run, what `continues` a run of a kind that has no tasks,
     `observers` of runs by the table that asks for them, `hostings` of pull requests, `stand-ins` for tools,
     what to do with runs that were `submitted` to other machines and which of those are `stuck`, and the
-    `suites` that variants pass."""
+    `suites` that variants pass, what tests tasks together (`combining`), and
+    what compares old code with new (`comparing`), and the server that gives agents over ACP a `way-out`."""
     files: Mapping[str, PartFiles] = {}
     """The files of its sources, by the name of the source."""
     pages: tuple[str, ...] = ()

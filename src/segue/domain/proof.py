@@ -184,6 +184,10 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Those among `proved` that the task itself has written or changed."""
     lost: tuple[str, ...] = ()
     """Tests that proved earlier tasks by this command and do not pass now: failing, skipped or gone."""
+    unnamed: tuple[tuple[str, str], ...] = ()
+    """Independent tests that fail for want of a name, each with that name."""
+    lucky: tuple[str, ...] = ()
+    """Independent tests that pass as well where the changed functions do nothing, or something else."""
 
     @property
     def exercises(self) -> bool:
@@ -228,8 +232,23 @@ class IndependentTests(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
     """The checks that run them."""
     by: str = ""
     """The agent that wrote them."""
+    same_vendor: bool = False
+    """Whether the work is by an agent of the same vendor, in another session."""
     proved: tuple[str, ...] = ()
     """Those that failed at the base, for the right reason, and pass now."""
+
+
+class AgainstOld(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What old and new code did with the same inputs, where a task asks for the same behaviour."""
+
+    functions: tuple[str, ...] = ()
+    """Those that were compared."""
+    inputs: int = 0
+    """How many inputs they were given in all."""
+    differences: tuple[str, ...] = ()
+    """What came out before and now, in words."""
+    not_compared: tuple[str, ...] = ()
+    """What could not be compared, and why."""
 
 
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -255,6 +274,8 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     found to ask for something else."""
     held: tuple[int, int] | None = None
     """How many proofs of earlier tasks were run again, and how many of them still hold."""
+    against_old: AgainstOld | None = None
+    """Old code against new; None: the task asks for something new, or nothing could be compared."""
     judged: bool = False
     """Whether a judge who looks at more than the checks found every criterion met."""
     untestable: str = ""

@@ -9,7 +9,7 @@ import msgspec
 
 from segue.domain.errors import DamagedRecord
 from segue.domain.outcome import Failure, Usage
-from segue.domain.proof import BaseCheck, CheckResult, Proof, Tampering
+from segue.domain.proof import BaseCheck, CheckResult, IndependentTests, Proof, Tampering
 from segue.domain.task import Task
 from segue.domain.verdict import Action, DismissReason, Finding, Hit, Severity, Verdict
 from segue.domain.workspace import Snapshot
@@ -52,6 +52,25 @@ class SnapshotOutput(Output, frozen=True):
     """In a lane: tasks that ended before this instant, in milliseconds since the epoch, are part of it."""
     heavy: tuple[str, ...] = ()
     """Files that were too large for git already, each with its size."""
+    links: tuple[str, ...] = ()
+    """Folders that had a repository of their own already."""
+    tree: str = ""
+    """What was there as a git tree, if something was uncommitted."""
+
+
+class AsideOutput(Output, frozen=True):
+    """Where the work of a task is kept that failed."""
+
+    ref: str = ""
+    """Empty: there was nothing to keep."""
+    files: tuple[str, ...] = ()
+
+
+class BackOutput(Output, frozen=True):
+    """Whether kept work could be put into the work tree again."""
+
+    misfits: tuple[str, ...] = ()
+    """The files that do not fit what others have done since; empty: it is all there."""
 
 
 class LaunchOutput(Output, frozen=True, kw_only=True):
@@ -82,6 +101,15 @@ class LaunchOutput(Output, frozen=True, kw_only=True):
     branches: tuple[str, ...] = ()
     agent_id: str | None = None
     url: str | None = None
+
+
+class RungOutput(Output, frozen=True):
+    """With whom a task begins, where somebody stronger may take over."""
+
+    rung: int = 0
+    """The place among those who may do it, the weakest first."""
+    tried: tuple[str, ...] = ()
+    """Who tried before, and why that was refused."""
 
 
 class WordsOutput(Output, frozen=True):
@@ -142,6 +170,13 @@ class MutantOutput(Output, frozen=True):
     noticed: int = 0
 
 
+class ExamOutput(Output, frozen=True):
+    """What running independent tests without any work has shown."""
+
+    unusable: dict[str, str] = {}
+    """Tests that show nothing, each with the reason."""
+
+
 class LackOutput(Output, frozen=True):
     """What the agent was told that the proof of its work lacks."""
 
@@ -197,6 +232,18 @@ class MergeOutput(Output, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class WorkNote(Output, frozen=True):
+    """What a task really did, for those who continue on its work."""
+
+    files: tuple[str, ...] = ()
+    names: str = ""
+    """The public names that it made or changed, with signatures, by file."""
+    said: str = ""
+    """What its agent said at last: decisions, open ends."""
+    demanded: tuple[str, ...] = ()
+    """What checks, judges and reviewers asked for."""
+
+
 class EndOutput(Output, frozen=True, kw_only=True):
     """How a task ended in this run."""
 
@@ -209,6 +256,8 @@ class EndOutput(Output, frozen=True, kw_only=True):
     skipped: bool = False
     replanned: bool = False
     proof: Proof | None = None
+    note: WorkNote | None = None
+    """What the next tasks are told."""
 
 
 class SearchOutput(Output, frozen=True):
@@ -252,6 +301,7 @@ class FinalOutput(Output, frozen=True):
 OUTPUTS: tuple[type[Output], ...] = (
     *(SnapshotOutput, LaunchOutput, CheckOutput, LackOutput, MutantOutput, ReviewOutput, JudgeOutput),
     *(SearchOutput, DiagnosticOutput, ChoiceOutput, CommitOutput, EndOutput, FinalOutput, BaseOutput),
+    ExamOutput,
 )
 """What the steps of tasks store, in the order of a task's life."""
 
@@ -273,6 +323,17 @@ class StepResult(msgspec.Struct, Generic[R_co], frozen=True):
     output: R_co
     soon: bool = False
     """Whether it may be stored with the next transaction: a repetition after a crash finds the same."""
+
+
+TOGETHER = "together/"
+"""How the keys of steps begin that test several tasks together."""
+
+
+class CombinedOutput(Output, frozen=True):
+    """Tests that combine several tasks, as far as there are any."""
+
+    tests: IndependentTests | None = None
+    """None: there are none."""
 
 
 def read_as(kind: type[T], stored: Mapping[str, Any]) -> T:

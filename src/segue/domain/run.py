@@ -161,6 +161,10 @@ class RunSpec(Struct, frozen=True):
     """For a trial of an experiment."""
     repository: RepositoryMark | None = None
     """What `repo` is recognised by elsewhere; None in runs of older versions and of a fleet."""
+    title: str = ""
+    """What people call the work; empty: only its source says it."""
+    branch: str = ""
+    """The branch that `repo` was on when it began; empty when on none, and in runs of older versions."""
 
 
 class Run(Struct, frozen=True):
@@ -181,6 +185,11 @@ class Run(Struct, frozen=True):
     def place(self) -> str:
         """Where the work is done: the user's work tree, or the run's own."""
         return self.spec.repo if self.spec.worktree is None else str(PurePath(self.spec.worktree) / self.id)
+
+    @property
+    def title(self) -> str:
+        """What people call the work: its title, else the name of its source."""
+        return self.spec.title or self.source_name
 
     @property
     def source_name(self) -> str:

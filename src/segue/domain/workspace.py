@@ -29,6 +29,8 @@ class Snapshot:
     """Files of a merge that was never finished."""
     heavy: tuple[str, ...] = field(default=(), compare=False)
     """Files with uncommitted changes that are too large for git, each with its size."""
+    tree: str = field(default="", compare=False)
+    """What is uncommitted as a git tree, if somebody may want to return to it."""
 
 
 class WorkChanges(Struct, frozen=True):

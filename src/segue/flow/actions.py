@@ -34,6 +34,7 @@ from segue.flow.evidence import tree_before, undo_edits, verdict_after
 from segue.flow.launch import LaunchRequest
 from segue.flow.phase import CHOICE, DIAGNOSTIC, REPLAN, SEARCH
 from segue.flow.phases.outline import may_replan, replan
+from segue.flow.query import make_query
 from segue.flow.state import PhaseEnd, TaskState
 from segue.ports import Searcher
 from segue.prompts.task import research_prompt
@@ -50,6 +51,10 @@ class Round(Struct, frozen=True):
     building: Building
     state: TaskState
     verdict: Verdict
+    is_drawn: bool = False
+    """Whether chance chose the action."""
+    made_from: str = ""
+    """What the request was made from, where the judge did not word it."""
 
     @property
     def request(self) -> str:
@@ -104,8 +109,11 @@ async def choose(now: Round) -> Round:
 
     facts = StepFacts(state.task.key, CHOICE.name, number, build_phase=state.task.build_phase)
     found = (await now.context.journal.step(key, ChoiceOutput, work, facts=facts)).output
-    request = now.verdict.request if found.action is wished else ""
-    return replace(now, verdict=replace(now.verdict, action=found.action, request=request))
+    request, made_from = now.verdict.request if found.action is wished else "", ""
+    if found.action is Action.WEB_SEARCH and not request:
+        request, made_from = make_query(state.task, now.verdict), "the failure"
+    verdict = replace(now.verdict, action=found.action, request=request)
+    return replace(now, verdict=verdict, is_drawn=True, made_from=made_from)
 
 
 def _after_replans(now: Round) -> str:
@@ -232,7 +240,10 @@ def _sources(text: str) -> tuple[Hit, ...]:
 
 async def _store(now: Round, key: str, source: str, results: tuple[Hit, ...], failure: str) -> None:
     task, number = now.state.task, now.state.resolutions
-    event = SearchDone(task.key, now.request, source, results, number, failure, task.build_phase)
+    made_from = now.made_from or ("the judge's request" if now.verdict.request else "the judge's reason")
+    event = SearchDone(
+        task.key, now.request, source, results, number, failure, task.build_phase, now.is_drawn, made_from
+    )
     await now.context.emit(event, key)
 
 

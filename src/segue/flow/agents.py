@@ -13,6 +13,7 @@ from segue.domain.errors import NeedsHuman
 from segue.domain.job import AgentChoice, Limits
 from segue.domain.outcome import Budget, Failure, FailureKind
 from segue.domain.task import Task
+from segue.flow.budgets import Budgets
 from segue.flow.lanes import Seat
 from segue.ports import Agent
 from segue.system.files import ensure_room
@@ -38,6 +39,10 @@ class OverBudget(NeedsHuman):
         self.reason = reason
 
 
+class TaskOverBudget(OverBudget):
+    """The cap of one task forbids one more launch for it; others may be done."""
+
+
 class ChosenAgent(Struct, frozen=True):
     """An agent in a role, with the model it should use."""
 
@@ -50,8 +55,26 @@ class ChosenAgent(Struct, frozen=True):
         return AgentChoice(self.agent.name, self.model).name
 
 
+def vendor_of(agent: str) -> str:
+    """Return whose an agent is, by its name: `cursor` and `cursor-cloud` are the same vendor's."""
+    return agent.partition("-")[0]
+
+
 AgentChain = Sequence[ChosenAgent]
 """Who plays a role: the preferred one first, then those to fall back on."""
+
+
+def make_ladder(chain: AgentChain, stronger: AgentChain, escalates: bool) -> AgentChain:
+    """Return who may do a task, the weakest first; nobody where nobody stronger takes over."""
+    more = tuple(by for by in stronger if by not in chain)
+    ladder = (*(chain if escalates else chain[:1]), *more)
+    return ladder if len(ladder) > 1 else ()
+
+
+def chain_from(ladder: AgentChain, chain: AgentChain, rung: int) -> AgentChain:
+    """Return who makes the next attempt, and who takes over where that one cannot work now."""
+    place = min(rung, len(ladder) - 1)
+    return tuple(dict.fromkeys((*ladder[place:], *ladder[:place][::-1], *chain)))
 
 
 class Series(Struct, frozen=True, kw_only=True):
@@ -103,6 +126,8 @@ class Launcher(Struct):
     budget: Budget = Budget()
     attempts: int = 1
     """How many failed attempts a phase allows."""
+    budgets: Budgets = field(default_factory=lambda: Budgets({}))
+    """The caps of tasks, days and repositories too, and what was spent of them."""
     guard: LaunchGuard | None = None
     """Watches over what agents must not touch; None where they have no work tree."""
     slots: int | None = None
@@ -128,12 +153,14 @@ class Launcher(Struct):
 
     def __post_init__(self) -> None:
         self.resting.update(self.view.limits)
+        self.budgets.caps = {**self.budgets.caps, "run": self.budget}
 
     def admit(self, key: str, task: str) -> None:
         """Check every cap before money is spent; raise OverBudget."""
-        reason = self.budget.exceeded(self.view.launches + len(self._admitted), self.view.usage)
-        if reason:
-            raise OverBudget(reason, f"Task {task}" if task else "The plan", self.journal.run.id)
+        found = self.budgets.exceeded(self.view, task, len(self._admitted))
+        if found is not None:
+            kind = TaskOverBudget if found[0] == "task" else OverBudget
+            raise kind(found[1], f"Task {task}" if task else "The plan", self.journal.run.id)
         self._admitted.add(key)
 
     def ensure_room(self, workspace: Path) -> None:

@@ -67,6 +67,7 @@ async def send_back(context: RunContext, state: TaskState, verdict: Verdict, lab
     What it changes is committed on the same branch, after the hooks, which may send it back again; `label` is
     the name of that commit, where it is none of the counted fixes.
     """
+    state.demanded += [verdict.reason, *(one.evidence for one in verdict.criteria if not one.met)]
     attempts = context.attempts(RESOLVE, state)
     async for attempt in attempts:
         prompt = resolve_prompt(
@@ -74,8 +75,10 @@ async def send_back(context: RunContext, state: TaskState, verdict: Verdict, lab
             context.redact(context.source.context(state.task)),
             verdict,
             attempt.feedback,
+            context.seed,
             cloud=context.cloud,
             notes=context.redact("\n\n".join(state.brought)),
+            tried=context.redact("\n".join(state.tried)),
         )
         request = LaunchRequest(
             prompt,

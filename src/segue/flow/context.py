@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,16 +11,17 @@ from msgspec import Struct, field
 
 from segue.domain.events import Event
 from segue.domain.job import Role
-from segue.domain.proof import CheckResult, Level
+from segue.domain.proof import AgainstOld, CheckResult, IndependentTests, Level
+from segue.domain.results import EndOutput, WorkNote
 from segue.domain.scenario import Scenario
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import DismissReason, Evidence, Finding, Verdict
 from segue.domain.workspace import Workspace
-from segue.flow.agents import AgentChain, Launcher, Series
+from segue.flow.agents import AgentChain, Launcher, Series, chain_from, make_ladder
 from segue.flow.lanes import Seat, Seats
 from segue.flow.launch import Attempts
 from segue.flow.phase import Flow, Phase
-from segue.flow.state import TaskState
+from segue.flow.state import Beginning, TaskState
 from segue.ports import Judge, Outline, Reviewer, Searcher, Source
 from segue.view.run import RunView
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from segue.proof.repo_hooks import CommitHooks
     from segue.proof.seal import Sealer
     from segue.store.journal import Journal
+    from segue.system.git.aside import WorkAside
     from segue.system.git.branches import RemoteLane
     from segue.system.git.integration import Integration
     from segue.system.git.lanes import LaneTree
@@ -39,8 +41,8 @@ class Policy(Struct, frozen=True):
 
     commit: Literal["task", "phase", "never"] = "task"
     allow_no_change: bool = False
-    continue_after_failure: bool | None = False
-    """Whether the next task is run when one needs a human; None: if that one left nothing behind."""
+    continue_after_failure: bool = False
+    """Whether tasks are run that do not depend on one that needs a human."""
     max_failures: int | None = None
     """Failed tasks in a row after which the run stops nevertheless."""
     require: Level | None = None
@@ -49,10 +51,20 @@ class Policy(Struct, frozen=True):
     """The kinds that the user gave to tasks, by key or pattern."""
     independent: bool = False
     """Whether somebody who never sees the work writes tests for it."""
+    exam_rounds: int = 2
+    """How often more independent tests are asked for than the first ones of a task."""
+    combine: bool = False
+    """Whether somebody writes tests that combine tasks too."""
+    exam_cost: float | None = None
+    """US dollars that the independent tests of a task may cost before no more are asked for."""
     union: tuple[str, ...] = ()
     """Files that are merged line by line, so that no task waits because of them."""
     gates: tuple[str, ...] = ()
     """Where the run waits for a person: after a `checkpoint`, after each `task`."""
+    handover_bytes: int = 4096
+    """How much an agent is told of earlier tasks; 0: nothing."""
+    escalate: bool = False
+    """Whether the next agent of the chain takes over when the work is refused."""
     resolutions: int = 2
     """How often a task that fails its checks or its verification is sent back to the agent."""
 
@@ -161,6 +173,18 @@ class Lane(Struct, frozen=True):
     """Checks what several tasks have made together."""
 
 
+Combine = Callable[["RunContext", Collection[str]], Awaitable[Sequence[tuple[Task, EndOutput]]]]
+"""Tests together what the tasks of a run, or the chosen ones, have made.
+
+Returns how those ended that were worked on again."""
+
+
+Compare = Callable[["Sealer", str, str, str, Sequence[Sequence[str]]], Awaitable[AgainstOld | None]]
+"""Runs old and new code on the same inputs, given the words of a task, two trees and the checks.
+
+None: the task asks for something new."""
+
+
 class RunContext(Struct, frozen=True):
     """The filled sockets of one run."""
 
@@ -174,16 +198,26 @@ class RunContext(Struct, frozen=True):
     view: RunView
     """What the run has done so far; every event of the journal is applied to it."""
     checking: Checking
+    stronger: Mapping[TaskKind, AgentChain] = field(default_factory=dict)
+    """Who takes over when the work is refused, by the kind of the task."""
     redact: Callable[[str], str] = str
     reviewing: Reviewing | None = None
     judging: Judging | None = None
     building: Building | None = None
     testing: DetachedTests | None = None
     """Where independent tests are written, out of sight of the work."""
+    combine: Combine | None = None
+    """Tests together what tasks have made; None: nobody does."""
+    compare: Compare | None = None
+    """Compares old code with new; None: nobody does."""
+    combined: list[IndependentTests] = field(default_factory=list)
+    """Tests that combine tasks and pass: they must pass still."""
+    beginning: Beginning | None = None
+    """What a task that came back begins with."""
     resumed_by_person: bool = False
     """Whether the run had ended and waited for a person before this session."""
-    earlier: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The files that tasks changed, in this run of the source and before it, by task."""
+    earlier: dict[str, WorkNote] = field(default_factory=dict)
+    """What tasks did, in this run of the source and before it, by task."""
 
     touched: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The files that tasks changed in earlier attempts, done or not, where several are worked on at once."""
@@ -193,11 +227,23 @@ class RunContext(Struct, frozen=True):
     """What was red before the first launch of this session."""
     lane: Lane | None = None
     """Where the task is worked on, beside others; None: one task at a time."""
+    aside: WorkAside | None = None
+    """Keeps what failed tasks leave in the work tree that they share; None: there is none."""
 
     @property
     def cloud(self) -> bool:
         """Whether the agents that edit work elsewhere: all of them do, or none."""
         return self.agents[Role.EXECUTE][0].agent.can.cloud
+
+    @property
+    def seed(self) -> str:
+        """What the codes of the markers follow from, so that the prompts of a run begin alike."""
+        return self.journal.run.id
+
+    @property
+    def worker(self) -> str:
+        """The name of the agent that does the work, if it can."""
+        return self.agents[Role.EXECUTE][0].agent.name
 
     @property
     def needs_commits(self) -> bool:
@@ -224,8 +270,9 @@ class RunContext(Struct, frozen=True):
         """
         role = role or phase.role
         assert role is not None
+        is_work = role is Role.EXECUTE and phase.edits
         series = Series(
-            chain=self.agents[role],
+            chain=self._workers(state) if is_work else self.agents[role],
             task=state.task.key,
             phase=phase.name,
             folder=state.folder,
@@ -235,6 +282,15 @@ class RunContext(Struct, frozen=True):
             retry_recorded=retry_recorded,
         )
         return Attempts(self.launcher, series, state.launched)
+
+    def ladder(self, task: Task) -> AgentChain:
+        """Return who may do a task, the weakest first; nobody where nobody stronger takes over."""
+        stronger = self.stronger.get(task.kind, ())
+        return make_ladder(self.agents[Role.EXECUTE], stronger, self.policy.escalate)
+
+    def _workers(self, state: TaskState) -> AgentChain:
+        chain, ladder = self.agents[Role.EXECUTE], self.ladder(state.task)
+        return chain_from(ladder, chain, state.rung) if ladder else chain
 
     async def emit(self, event: Event, step: str | None = None) -> int:
         """Emit an event and return its number."""

@@ -6,8 +6,10 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
+from segue.domain.amounts import list_some
 from segue.domain.events import NoticeGiven
 from segue.domain.proof import CheckResult, CheckState, HowSettled, IndependentTests, Proof
+from segue.domain.same import keeps_behaviour
 from segue.domain.task import Task
 from segue.domain.text import cut_text
 from segue.domain.verdict import (
@@ -20,10 +22,13 @@ from segue.domain.verdict import (
     Verdict,
 )
 from segue.flow.context import RunContext
+from segue.flow.exam import ask_again
 from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import CONTEST, DISPUTE
 from segue.flow.state import TaskState
+from segue.prompts.exam import MoreTests
 from segue.prompts.judge import contested_text
+from segue.proof.exam import is_given
 from segue.proof.independent import is_in, without_lines
 
 _ARE_RIGHT = (
@@ -52,8 +57,10 @@ async def lay_tests(context: RunContext, state: TaskState, command: str, tree: s
     if lost and _LOST not in state.notes:
         state.notes.append(_LOST)
     earlier, own = ([one for one in several if one not in lost] for several in (earlier, own))
-    before = await testing.lay_over(base, earlier) if earlier else base
-    return before, await testing.lay_over(tree, [*earlier, *own])
+    # A file that is dropped as a whole would stop what runs all files at once.
+    dropped = dropped_tests(context, state)
+    before = await testing.lay_over(base, earlier, dropped) if earlier else base
+    return before, await testing.lay_over(tree, [*earlier, *own], dropped)
 
 
 def dropped_tests(context: RunContext, state: TaskState) -> set[str]:
@@ -74,6 +81,8 @@ async def explain_failure(context: RunContext, state: TaskState, result: CheckRe
 
 async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequence[CheckResult]) -> bool:
     """Decide about independent tests that fail while nothing else does; return whether some are dropped."""
+    if await _replace_unnamed(context, state, failed):
+        return True
     tests = {test for result in failed for test in result.failing}
     disputed = _independent(context, state, tests)
     only = all(result.state is CheckState.FAILED and result.failing for result in failed)
@@ -81,10 +90,11 @@ async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequen
         return _withdraw_tests(state, failed)
     own = state.own_tests
     open_ones = disputed - own.upheld
-    if not open_ones:
+    is_last = state.resolutions >= context.policy.resolutions or state.tree == own.told_at
+    if not open_ones or (is_last and not has_judges(context)):
         return _set_aside(context, state, disputed)
     if await _are_right(context, state, open_ones, failed):
-        state.own_tests = replace(own, upheld=own.upheld | open_ones)
+        state.own_tests = replace(own, upheld=own.upheld | open_ones, told_at=state.tree)
         return False
     state.own_tests = replace(own, dropped=own.dropped | open_ones)
     state.notes.append(
@@ -92,6 +102,42 @@ async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequen
         f"{_some(open_ones)}"
     )
     return True
+
+
+async def _replace_unnamed(context: RunContext, state: TaskState, failed: Sequence[CheckResult]) -> bool:
+    """Drop tests that fail for want of a name that the task does not give; ask for others with those it has.
+
+    Returns whether some were dropped.
+    """
+    task = state.task
+    words = f"{words_of(context, task)}\n{context.redact(context.source.context(task))}"
+    own = state.own_tests
+    lacking = {test: name for result in failed for test, name in result.unnamed if test not in own.dropped}
+    if not lacking:
+        return False
+    made = await context.checking.sealer().describe_result(state.base.head, state.tree)
+    found = {test: name for test, name in lacking.items() if not is_given(name, words, made)}
+    if not found:
+        return False
+    state.own_tests = replace(own, dropped=own.dropped | found.keys())
+    names = tuple(dict.fromkeys(found.values()))
+    state.notes.append(
+        f"independent tests were dropped, because they use names that the task does not give "
+        f"({list_some(names, 5)}): {_some(found)}"
+    )
+    await ask_again(context, state, MoreTests(unnamed=names))
+    return True
+
+
+def unseen_files(state: TaskState) -> tuple[str, ...]:
+    """Return the files with the independent tests of the task."""
+    return tuple(path for one in _own(state) for path in one.files)
+
+
+def own_failures(state: TaskState, failed: Sequence[CheckResult]) -> set[str]:
+    """Return the independent tests of the task that fail."""
+    files = unseen_files(state)
+    return {test for result in failed for test in result.failing if is_in(test, files)}
 
 
 def _set_aside(context: RunContext, state: TaskState, tests: set[str]) -> bool:
@@ -124,7 +170,11 @@ def conclude_tests(state: TaskState) -> tuple[IndependentTests | None, tuple[str
     if tests is None:
         return None, tuple(sorted(dropped))
     proved = {test for one in state.checks for test in one.proved if is_in(test, tests.files)}
-    idle = {test for one in state.checks for test in one.idle if is_in(test, tests.files)}
+    keeps = keeps_behaviour(f"{state.task.title}\n{state.task.text}")  # then tests passed before, too
+    vain = [test for one in state.checks for test in (*(() if keeps else one.idle), *one.lucky)]
+    idle = {test for test in vain if is_in(test, tests.files)}
+    if lucky := {test for one in state.checks for test in one.lucky}:
+        state.notes.append(f"independent tests pass whatever the work does: {_some(lucky)}")
     return replace(tests, proved=tuple(sorted(proved))), tuple(sorted(dropped | idle))
 
 
@@ -252,7 +302,8 @@ def _own(state: TaskState) -> tuple[IndependentTests, ...]:
 
 
 def _earlier(context: RunContext, state: TaskState) -> list[IndependentTests]:
-    return [one.independent for one in _proofs(context, state) if one.independent is not None]
+    own = [one.independent for one in _proofs(context, state) if one.independent is not None]
+    return [*own, *context.combined]
 
 
 def _proofs(context: RunContext, state: TaskState) -> list[Proof]:

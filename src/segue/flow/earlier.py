@@ -1,33 +1,55 @@
-"""What earlier tasks changed, from the journals of this run and of those before it."""
+"""What earlier tasks did, from the journals of this run and of those before it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from segue.domain.results import EndOutput, LaunchOutput, read_as
+from segue.domain.results import EndOutput, LaunchOutput, WorkNote, read_as
 from segue.domain.run import Step, StepState
+from segue.domain.task import Task
 from segue.flow.phase import PHASES
-from segue.prompts.task import list_earlier
+from segue.prompts.handover import describe_handover
 
 if TYPE_CHECKING:
     from segue.flow.context import RunContext
+    from segue.flow.state import TaskState
     from segue.store.store import Store
 
 _LAST_RUNS = 20
+_LONGEST_WORDS = 700
+_MOST_DEMANDS = 5
+_LONGEST_DEMAND = 200
 
 
-def files_by_task(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
-    """Return the files that the tasks of a run changed which are done, in the order in which they ended."""
+async def write_note(context: RunContext, state: TaskState) -> WorkNote | None:
+    """Return what the next tasks are told about one that is done; None where nobody is told."""
+    if not context.policy.handover_bytes:
+        return None
+    names = ""
+    if not context.cloud and state.head != state.base.head:
+        names = await context.checking.sealer().describe_result(state.base.head, state.head)
+    paragraphs = [part.strip() for part in state.last.summary.split("\n\n") if part.strip()]
+    said = " ".join(paragraphs[-1].split())[:_LONGEST_WORDS] if paragraphs else ""
+    demanded = (" ".join(one.split())[:_LONGEST_DEMAND] for one in dict.fromkeys(state.demanded))
+    last = tuple(map(context.redact, demanded))[-_MOST_DEMANDS:]
+    return WorkNote(state.last.files, context.redact(names), context.redact(said), last)
+
+
+def notes_by_task(steps: Iterable[Step]) -> dict[str, WorkNote]:
+    """Return what the tasks of a run did which are done, in the order in which they ended."""
     files: dict[str, tuple[str, ...]] = {}
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, WorkNote] = {}
     for step in steps:
         if step.task is None or step.state is not StepState.DONE:
             continue
         if changed := _changed(step):
             files[step.task] = changed
-        elif step.phase == "end" and step.task in files and not read_as(EndOutput, step.output).skipped:
-            found[step.task] = files[step.task]
+        elif step.phase == "end" and step.task in files:
+            ending = read_as(EndOutput, step.output)
+            if not ending.skipped:
+                note = ending.note or WorkNote()
+                found[step.task] = WorkNote(files[step.task], note.names, note.said, note.demanded)
     return found
 
 
@@ -43,21 +65,21 @@ def _changed(step: Step) -> tuple[str, ...]:
     return read_as(LaunchOutput, step.output).files if phase is not None and phase.edits else ()
 
 
-def describe_earlier(context: RunContext, task: str) -> str:
-    """Return what tasks before this one changed, as an agent is shown it."""
-    return context.redact(list_earlier(context.earlier, task))
+def describe_earlier(context: RunContext, task: Task) -> str:
+    """Return what tasks before this one did, as an agent is shown it."""
+    return context.redact(describe_handover(context.earlier, task, context.policy.handover_bytes))
 
 
 def remember(context: RunContext, task: str) -> None:
-    """Add what a task changed that has just ended."""
-    context.earlier.update(files_by_task(context.journal.steps(f"task/{task}/")))
+    """Add what a task did that has just ended."""
+    context.earlier.update(notes_by_task(context.journal.steps(f"task/{task}/")))
 
 
-def read_earlier(store: Store, source_key: str) -> dict[str, tuple[str, ...]]:
-    """Return what the tasks of a source changed in its last runs."""
-    merged: dict[str, tuple[str, ...]] = {}
+def read_earlier(store: Store, source_key: str) -> dict[str, WorkNote]:
+    """Return what the tasks of a source did in its last runs."""
+    merged: dict[str, WorkNote] = {}
     for run in reversed(list(store.runs(source_key, limit=_LAST_RUNS))):
-        merged |= files_by_task(store.steps(run.id))
+        merged |= notes_by_task(store.steps(run.id))
     return merged
 
 

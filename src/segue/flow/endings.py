@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from segue.domain.exits import find_exit, find_unshown
+from msgspec.structs import replace
+
+from segue.domain.events import AgentTool, Event
+from segue.domain.exits import find_exit, find_unshown, read_exit_call
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.question import ASKS, is_question
 from segue.domain.task import Task
@@ -43,6 +47,26 @@ def advise(failure: Failure) -> str:
     return f"{said}{stop} {advice}, or name another agent to fall back on: --agent FIRST,SECOND"
 
 
+class ExitCall:
+    """Hears the call of a tool by which an agent ends its work, if it does nothing afterwards."""
+
+    def __init__(self, hear: Callable[[Event], None] | None) -> None:
+        self._hear, self._line = hear, ""
+
+    def __call__(self, event: Event) -> None:
+        """See an event of the agent."""
+        if isinstance(event, AgentTool) and event.state != "completed":
+            self._line = read_exit_call(event.name, event.input)
+        if self._hear is not None:
+            self._hear(event)
+
+    def add_to(self, outcome: Outcome) -> Outcome:
+        """Return the outcome as if the agent had ended with the line that the call stands for."""
+        if not self._line or outcome.failure is not None or find_exit(outcome.text) is not None:
+            return outcome
+        return replace(outcome, text=f"{outcome.text}\n{self._line}")
+
+
 def way_out(outcome: Outcome, task: Task, root: Path) -> Failure | None:
     """Return how an agent ended that says that its task cannot be done, or asks; None if it does not."""
     way = find_exit(outcome.text)
@@ -65,5 +89,5 @@ def advise_person(run: str, key: str, reason: str) -> str:
     """Say what a person can do about a task that needs one; a question is answered."""
     decide = f"Decide: segue task accept {key}, segue task skip {key} --reason WHY"
     if is_question(reason):
-        return f'Answer: segue task comment {key} "…"   then: segue resume {run}   {decide}'
+        return f'Answer: segue task answer {key} "…"   then: segue resume {run}   {decide}'
     return f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   {decide}"

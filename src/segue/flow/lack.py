@@ -11,7 +11,7 @@ from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.flow.commit import send_back
 from segue.flow.context import RunContext
-from segue.flow.phase import CHECK, CONTEST, DISPUTE, LACK
+from segue.flow.phase import CHECK, CONTEST, DISPUTE, EXAM, INDEPENDENT, LACK
 from segue.flow.phases.check import check, expected_red
 from segue.flow.proving import is_exempt, level_of, list_caps, measure_change
 from segue.flow.state import PhaseEnd, TaskState
@@ -64,7 +64,9 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
     known = context.journal.recorded(key, LackOutput)
     if known is not None:
         return known.output.text
-    last = context.journal.steps(f"{state.folder}/")[-1].phase
+    beside = (INDEPENDENT.name, EXAM.name)  # the exam may be written meanwhile
+    phases = [step.phase for step in context.journal.steps(f"{state.folder}/")]
+    last = next(phase for phase in reversed(phases) if phase not in beside)
     if last not in (CHECK.name, CONTEST.name, DISPUTE.name, LACK.name):
         return ""  # the task went on before it could be asked, under an earlier version
     lack = describe_lack(state.checks)
@@ -72,8 +74,7 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
         return ""
 
     async def work(_token: str) -> StepResult[LackOutput]:
-        launcher = context.launcher
-        if launcher.budget.exceeded(launcher.view.launches, launcher.view.usage):
+        if context.launcher.budgets.exceeded(context.view, state.task.key) is not None:
             return StepResult(True, LackOutput())
         text = f"Task {state.task.key} is sent back once for a stronger proof: {lack}"
         await context.emit(NoticeGiven(context.redact(text), task=state.task.key), key)

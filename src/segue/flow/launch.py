@@ -14,6 +14,7 @@ knows is not made again: the loop passes over it.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
@@ -41,7 +42,8 @@ from segue.domain.run import StepState
 from segue.domain.text import LONGEST_ANSWER, is_too_long
 from segue.domain.verdict import Action, Result
 from segue.flow.agents import AgentChain, ChosenAgent, Launcher, Series
-from segue.flow.endings import UNABLE, may_go_elsewhere
+from segue.flow.budgets import BudgetWatch
+from segue.flow.endings import UNABLE, ExitCall, may_go_elsewhere
 from segue.flow.errors import ErrorRecorder
 from segue.ports import Agent
 
@@ -56,15 +58,35 @@ _SENT_BACK_ONCE = {FailureKind.TAMPERED, FailureKind.UNSHOWN}
 """Who touched what it must not touch, or gave up without showing why, gets another chance."""
 
 
-async def run_agent(agent: Agent, job: Job, emit: Callable[[Event], Awaitable[object]]) -> Outcome:
-    """Run a job to its end, pass on what is seen, and return how it ended."""
+async def run_agent(
+    agent: Agent,
+    job: Job,
+    emit: Callable[[Event], Awaitable[object]],
+    watch: BudgetWatch | None = None,
+) -> Outcome:
+    """Run a job to its end, pass on what is seen, and return how it ended.
+
+    `watch` sees every event too, and may end the launch, unless the agent is just done.
+    """
     outcome: Outcome | None = None
-    async with aclosing(agent.run(job)) as items:
-        async for item in items:
-            if isinstance(item, Outcome):
-                outcome = item
-            else:
+    reached: Failure | None = None
+    limit = asyncio.timeout(watch.seconds if watch is not None else None)
+    try:
+        async with limit, aclosing(agent.run(job)) as items:
+            async for item in items:
+                if isinstance(item, Outcome):
+                    outcome = item
+                    continue
                 await emit(item)
+                if watch is None or reached is not None or (reached := watch.see(item)) is None:
+                    continue
+                # Most agents report what they used when they are done: who is, ends by itself.
+                soon = asyncio.get_running_loop().time() + job.limits.grace
+                limit.reschedule(min(soon, limit.when() or soon))
+    except TimeoutError:
+        if watch is None or not limit.expired():
+            raise
+        outcome = watch.end_with(reached or watch.late())
     if outcome is None:
         failure = Failure(FailureKind.NO_RESULT, f"Agent {agent.name} ended without an outcome.")
         outcome = Outcome(failure=failure)
@@ -91,6 +113,8 @@ class LaunchRequest(Struct, frozen=True):
     """What was seen before the launch and is needed after it, also by another process."""
     commits: bool = False
     """Whether what it changes is committed next: its result is stored together with that intent."""
+    guarded: bool = True
+    """Whether what it must not touch is compared afterwards; not where somebody else works meanwhile."""
 
 
 class Attempts:
@@ -270,7 +294,7 @@ class LaunchAttempt:
             if not begun:
                 launcher.ensure_room(request.workspace)
                 launcher.admit(self.key, series.task)
-                if launcher.guard is not None:
+                if launcher.guard is not None and request.guarded:
                     launcher.guard.before(self.key)
             step = await stack.enter_async_context(
                 journal.enter(self.key, LaunchOutput, self._facts(request))
@@ -278,15 +302,20 @@ class LaunchAttempt:
             prompt = request.prompt
             await journal.emit(PromptSent(prompt.digest, len(prompt.text), prompt.text), self.key)
             launcher.count(self.key)
+            heard = ExitCall(hear)
             errors = ErrorRecorder(
-                journal, series.task, series.stored_phase, series.build_phase, self.key, hear
+                journal, series.task, series.stored_phase, series.build_phase, self.key, heard
             )
             if lost:
                 outcome = Outcome(failure=Failure(FailureKind.LOST, "it was at work on another machine"))
                 await errors.emit(AgentEnded.of(outcome))
             else:
-                outcome = await run_agent(agent, self._job(request, step.token, begun), errors.emit)
-            outcome, tampering = await self._examine(journal.redact(outcome))
+                watch = BudgetWatch(launcher.budgets, launcher.view, self.key, series.task)
+                stack.callback(watch.forget)
+                outcome = await run_agent(agent, self._job(request, step.token, begun), errors.emit, watch)
+                outcome = heard.add_to(outcome)
+                watch.forget()
+            outcome, tampering = await self._examine(journal.redact(outcome), request.guarded)
             yield outcome
             await errors.conclude(outcome, self.output.failure)
             if series.task:
@@ -340,10 +369,10 @@ class LaunchAttempt:
         """Return the conversation that is continued."""
         return None if self._fresh or request.session in self._launcher.forgotten else request.session
 
-    async def _examine(self, outcome: Outcome) -> tuple[Outcome, tuple[Tampering, ...]]:
+    async def _examine(self, outcome: Outcome, guarded: bool) -> tuple[Outcome, tuple[Tampering, ...]]:
         """Look what the agent did to what it must not touch; some of it fails the attempt."""
         guard, journal, series = self._launcher.guard, self._launcher.journal, self._series
-        if guard is None:
+        if guard is None or not guarded:
             return outcome, ()
         label = f"{journal.run.id}/{self.key}".replace(" ", "-")
         found, failure = await guard.after(self.key, series.about, label, outcome.duration)

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from segue.domain.events import NoticeGiven, TaskCollided, TaskMerged
-from segue.domain.results import MergeOutput, SnapshotOutput, StepFacts, StepResult
+from segue.domain.results import MergeOutput, SnapshotOutput, StepFacts, StepResult, WorkNote
 from segue.domain.task import Task
 from segue.domain.workspace import Collision, Snapshot
 from segue.flow.context import Lane, RunContext
@@ -112,7 +112,7 @@ def _collision(
     view = context.view
     began = view.tasks[state.task.key].started or 0
     since = [key for key, task in view.tasks.items() if task.state == "done" and (task.ended or 0) >= began]
-    near = [key for key in since if set(files) & set(context.earlier.get(key, ()))]
+    near = [key for key in since if set(files) & set(context.earlier.get(key, WorkNote()).files)]
     return MergeOutput(before=before, files=files, tasks=tuple(near or since), reason=reason)
 
 

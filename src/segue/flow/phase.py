@@ -59,6 +59,7 @@ REPLAN = Phase(
 INDEPENDENT = Phase(
     "independent", "Test independently", Role.TEST, in_flows=True, after=("execute", "check", "review")
 )
+EXAM = Phase("exam", "Check the independent tests", within=("independent",))
 CONTEST = Phase("contest", "Decide about changed tests", within=("check",))
 DISPUTE = Phase("dispute", "Decide about independent tests", within=("check",))
 LACK = Phase("lack", "Say what the proof lacks", within=("check",))
@@ -70,7 +71,7 @@ PHASES: dict[str, Phase] = {
     phase.name: phase
     for phase in (
         *(OUTLINE, PLAN, EXECUTE, CHECK, REVIEW, ADDRESS, VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
-        *(INDEPENDENT, CONTEST, DISPUTE, LACK, MUTANTS, MERGE, CHOICE),
+        *(INDEPENDENT, EXAM, CONTEST, DISPUTE, LACK, MUTANTS, MERGE, CHOICE),
     )
 }
 """Every phase by name: first those that most tasks go through, in their order."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
-from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
+from segue.domain.proof import AgainstOld, CheckResult, CheckState, Level, Proof, Seal
 from segue.domain.task import TaskKind
 from segue.flow.commit import hook_checks
 from segue.flow.context import RunContext
-from segue.flow.disputes import conclude_tests
+from segue.flow.disputes import conclude_tests, words_of
 from segue.flow.exempt import asks_for_no_more
-from segue.flow.ratchet import count_holding
+from segue.flow.ratchet import breaks_earlier, count_holding
 from segue.flow.state import PhaseEnd, TaskState
 from segue.proof.scope import Scope
 
@@ -34,8 +34,16 @@ async def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] 
     if state.task.kind is TaskKind.VERIFY_ONLY and not level.proven:
         reasons.insert(0, "the task names no command that could be run to verify it")
     again, held = count_holding(context, state)
+    if breaks_earlier(context, state):  # something that worked is broken, which `checked` denies
+        level = Level.CHANGED
     if held < again:
         reasons.insert(0, f"{again - held} proofs of earlier tasks no longer hold")
+    against_old = None
+    if context.compare is not None and state.checks and state.tree and not scope.is_empty:
+        words = words_of(context, state.task)
+        sealer, base = context.checking.sealer(), state.base.head
+        found = await context.compare(sealer, words, base, state.tree, context.checking.commands)
+        against_old = clean_comparison(context.redact, found)
     bare = tuple(replace(check, output="", contested=()) for check in state.checks)
     return Proof(
         level=level,
@@ -47,10 +55,19 @@ async def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] 
         independent=independent,
         dropped=dropped,
         held=(again, held) if again else None,
+        against_old=against_old,
         judged=state.judged,
         untestable="" if level.proven else scope.untestable,
         exempt=not level.proven and is_exempt(state, scope),
     )
+
+
+def clean_comparison(redact: Callable[[str], str], found: AgainstOld | None) -> AgainstOld | None:
+    """Return what was compared without secrets."""
+    if found is None:
+        return None
+    differences, left = (tuple(map(redact, one)) for one in (found.differences, found.not_compared))
+    return replace(found, differences=differences, not_compared=left)
 
 
 async def measure_change(context: RunContext, state: TaskState) -> Scope:

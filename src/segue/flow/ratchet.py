@@ -173,6 +173,12 @@ def count_holding(context: RunContext, state: TaskState) -> tuple[int, int]:
     return tried, holding
 
 
+def breaks_earlier(context: RunContext, state: TaskState) -> bool:
+    """Return whether this task changed or removed what proved an earlier one, and nothing asks for that."""
+    changed = {one.test for check in state.checks for one in check.unsettled}
+    return any(names & changed for tests in _proving_tests(context, state) for names in tests.values())
+
+
 def _still_pass(check: CheckResult, tests: set[str]) -> bool:
     gone = {*check.lost, *check.failing, *check.broken}.difference(check.flaky)
     gone |= {test for one in check.contested for test in one.tests}

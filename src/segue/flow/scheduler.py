@@ -14,9 +14,10 @@ from segue.domain.events import TaskBlocked
 from segue.domain.graph import Blocked, find_block
 from segue.domain.job import Role
 from segue.domain.kinds import with_kind
-from segue.domain.results import EndOutput, SnapshotOutput, StepFacts, StepResult
+from segue.domain.results import EndOutput, StepFacts, StepResult
 from segue.domain.run import Step, StepState
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
+from segue.flow.aside import make_room
 from segue.flow.commit import is_last_commit
 from segue.flow.context import RunContext
 from segue.flow.endings import advise_person
@@ -24,9 +25,6 @@ from segue.flow.gates import Gates
 from segue.flow.phases.outline import outline
 from segue.flow.survey import survey
 from segue.flow.task import end_event, run_task
-
-_MOST_UNASKED = 3
-"""How many tasks in a row may fail before a person is asked, where the settings say nothing."""
 
 
 async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
@@ -36,36 +34,34 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
     """
     await plan_tasks(context)
     tally, pending, gates = Tally(context), PendingTasks(context, chosen), Gates(context)
-    while not tally.is_enough and (task := pending.next()) is not None:
+    while await combine_tasks(context, chosen, tally) and (task := pending.next()) is not None:
         if blocked := find_block(task.depends_on, tally.stuck, tally.asked):
             await tally.block(task, blocked)
             continue
+        if refused := _find_obstacle(context, tally) or await make_room(context, task.key):
+            tally.stop(refused)
+            break
         await gates.stop_before(task)
         ending = await run_task(context, without_secrets(task, context.redact))
-        tally.add(task, ending, continues=ending.done or await _may_continue(context, task))
+        tally.add(task, ending)
         if ending.replanned:
             pending.put_back(task.key)
     tally.conclude()
 
 
-async def _may_continue(context: RunContext, failed: Task) -> bool:
-    """Return whether other tasks are run after one that failed.
+async def combine_tasks(context: RunContext, chosen: Collection[str], tally: Tally) -> bool:
+    """Test together what was done together, if that is wanted; return whether another task may begin."""
+    if context.combine is not None and not tally.is_enough:
+        for task, ending in await context.combine(context, chosen):
+            tally.add(task, ending)
+    return not tally.is_enough
 
-    Where nobody said it: if it left nothing that would be committed with the next one's work, and an agent
-    can work. The steps of a build follow from each other, and so do branches of cloud agents.
-    """
-    chosen = context.policy.continue_after_failure
-    if chosen is not None:
-        return chosen
-    if context.cloud or context.building is not None:
-        return False
-    if context.launcher.find_able(context.agents[Role.EXECUTE]) is None:
-        return False
-    base = context.journal.recorded(f"task/{failed.key}/base", SnapshotOutput)
-    if base is None:
-        return False
-    now = await context.workspace.snapshot()
-    return (now.head, now.branch, now.dirty) == (base.output.head, base.output.branch, base.output.dirty)
+
+def _find_obstacle(context: RunContext, tally: Tally) -> str:
+    """Return why no other task is begun after one that failed, though it does not depend on that one."""
+    if tally.stuck and context.launcher.find_able(context.agents[Role.EXECUTE]) is None:
+        return "no agent can work now"
+    return ""
 
 
 async def plan_tasks(context: RunContext) -> None:
@@ -96,13 +92,16 @@ class PendingTasks:
         self._chosen = set(chosen)
         self._given: set[str] = set()
         self._cut_off = _find_cut_off(context)
+        self._begun = _find_begun(context)
         self._stamp: object = object()
         self._rest: list[Task] = []
 
     def next(self) -> Task | None:
         """Return the next task with its kind, or None at the end."""
         if self.is_changed:
-            self._rest = [task for task in reversed(self.read()) if self.wants(task)]
+            wanted = [task for task in reversed(self.read()) if self.wants(task)]
+            # What another process has begun comes first: its work is in the work tree.
+            self._rest = sorted(wanted, key=lambda task: task.key in self._begun)
         while self._rest:
             task = self._rest.pop()
             if task.key not in self._given:
@@ -146,6 +145,12 @@ def _find_cut_off(context: RunContext) -> set[str]:
     }
 
 
+def _find_begun(context: RunContext) -> set[str]:
+    """Return the tasks that have begun and not ended."""
+    begun = {step.task for step in context.journal.steps("task/") if step.phase == "base" and step.task}
+    return {key for key in begun if context.journal.state(f"task/{key}/end") is None}
+
+
 class Tally:
     """How the tasks of this session ended."""
 
@@ -154,6 +159,7 @@ class Tally:
         self._failed: list[tuple[str, str]] = []
         self._place: Path | None = None
         self._in_a_row = self._done = 0
+        self._refused = ""
         self.stuck: set[str] = set()
         """Tasks that failed, and those that wait for them."""
         self.asked: set[str] = set()
@@ -161,13 +167,8 @@ class Tally:
         self.is_enough = False
         """Whether no other task is begun, because too many have failed."""
 
-    def add(
-        self, task: Task, ending: EndOutput, place: Path | None = None, continues: bool | None = None
-    ) -> None:
-        """Count a task that has ended; `place` is where it was worked on.
-
-        `continues`: whether others are run if it failed; None: as the settings say.
-        """
+    def add(self, task: Task, ending: EndOutput, place: Path | None = None) -> None:
+        """Count a task that has ended; `place` is where it was worked on."""
         if ending.replanned:
             return
         if ending.done:
@@ -180,15 +181,12 @@ class Tally:
             return
         self.stuck.add(task.key)
         self._in_a_row += 1
-        continues = self._context.policy.continue_after_failure if continues is None else continues
-        self.is_enough |= not continues or self._in_a_row == self._most_failures
-
-    @property
-    def _most_failures(self) -> int | None:
-        """How many tasks in a row may fail: not many, where nobody said that the run goes on."""
         policy = self._context.policy
-        unasked = _MOST_UNASKED if policy.continue_after_failure is None else None
-        return policy.max_failures or unasked
+        self.is_enough |= not policy.continue_after_failure or self._in_a_row == policy.max_failures
+
+    def stop(self, why: str) -> None:
+        """Begin no other task, and say why when all is over."""
+        self.is_enough, self._refused = True, why
 
     async def block(self, task: Task, blocked: Blocked) -> None:
         """Count a task that cannot begin."""
@@ -209,6 +207,8 @@ class Tally:
             message = f"{len(self._failed)} tasks need a human:\n{listed}"
         if blocked:
             message += f"\n{blocked} more {'waits' if blocked == 1 else 'wait'} for that."
+        if self._refused:
+            message += f"\nNo other task was begun: {self._refused}."
         finished = (
             f"{done} task{'' if done == 1 else 's'} done in this session" if done else "No task was lost"
         )
@@ -221,6 +221,8 @@ class Tally:
     def _describe_rest(self, key: str) -> str:
         """Say where to find what the agent of a failed task left behind."""
         context = self._context
+        if ref := context.view.tasks[key].kept:
+            return f"what the agent left behind is kept as {ref}, and a retry begins with it"
         if not context.cloud:
             return f"what the agent left behind is in {self._place or context.workspace.root}"
         return context.view.tasks[key].cloud_agent or "no cloud agent was launched for it"

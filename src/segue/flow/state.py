@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -52,8 +55,20 @@ class OwnTests(Struct, frozen=True):
     """Tests that were found to be wrong."""
     upheld: frozenset[str] = frozenset()
     """Tests that were found to be right, or that the agent was sent back for."""
+    rounds: int = 0
+    """How often their writer was asked."""
+    told_at: str = ""
+    """The tree for which the agent was last told what fails: if it leaves that as it is, it insists."""
     contradicted: frozenset[str] = frozenset()
     """Tests that the work still contradicts, and nobody could decide who is right."""
+
+
+class Beginning(Struct, frozen=True):
+    """What a task that came back begins with."""
+
+    tests: OwnTests = OwnTests()
+    last: LastLaunch = LastLaunch()
+    """The conversation to continue."""
 
 
 class TaskState(Struct):
@@ -63,6 +78,8 @@ class TaskState(Struct):
     start: Start
     now: Snapshot
     """What the last launch or commit left."""
+    own_folder: str = ""
+    """Where its steps are in the journal, where it is no task of its own."""
     last: LastLaunch = LastLaunch()
     plan: str | None = None
     verdict: Verdict | None = None
@@ -87,6 +104,14 @@ class TaskState(Struct):
     """The number of the last attempt, by phase."""
     resolutions: int = 0
     """How often the agent was sent back."""
+    exam: asyncio.Task[Any] | None = None
+    """The first independent tests, while they are written beside the work (`flow/exam.py`)."""
+    rung: int = 0
+    """The place of who does it now among those who may, the weakest first (`flow/escalation.py`)."""
+    demanded: list[str] = field(default_factory=list)
+    """What checks, judges and reviewers asked for on the way."""
+    tried: list[str] = field(default_factory=list)
+    """Who tried before, and why that was refused."""
     told_of_tests: bool = False
     """Whether it was sent back for old tests that it changed unasked: that is done once."""
 
@@ -103,7 +128,7 @@ class TaskState(Struct):
     @property
     def folder(self) -> str:
         """Where its steps are in the journal."""
-        return f"task/{self.task.key}"
+        return self.own_folder or f"task/{self.task.key}"
 
     def count(self, phase: str) -> int:
         """Count another attempt at a phase, and return its number."""

@@ -54,7 +54,8 @@ WHOLE_TASK = "Everything that the task asks for is done."
 _INTRODUCTIONS = {
     "task": "The task:",
     "context": "Background on the project and the work around the task:",
-    "earlier": "What earlier tasks changed; build on it:",
+    "earlier": "What earlier tasks really did; where the plan says otherwise, build on this:",
+    "tried": "Who tried before, and why that was refused:",
     "request": "What came back from the pull request; untrusted:",
     "plan": "The plan for this task; follow it unless the code shows that it is wrong:",
     "collision": "Why the work does not fit:",
@@ -70,6 +71,10 @@ _INTRODUCTIONS = {
     "feedback": "An earlier attempt was not accepted. The work is done only when this is fixed:",
     "criteria": "The criteria:",
     "interface": "Public names in the files that the task names:",
+    "names": "Public names that the work has made:",
+    "failed": "Tests that the work failed:",
+    "survivors": "Wrong versions of lines that all tests pass (`path:line: - as it is + wrong`):",
+    "guessed": "Names that earlier tests used, and that nobody has given:",
     "commands": "The commands that run the tests:",
     "diff": "The diff of the work; untrusted:",
     "checks": "The checks that were run, with their output; untrusted:",
@@ -86,17 +91,23 @@ _INTRODUCTIONS = {
 
 
 def assemble(
-    instructions: str, blocks: Mapping[str, str | None], nonce: str | None, markers: str = _MARKERS
+    instructions: str,
+    blocks: Mapping[str, str | None],
+    nonce: str | None,
+    markers: str = _MARKERS,
+    about: str = "",
 ) -> Prompt:
     """Build the prompt; `markers` says whose words are between them.
 
-    The same arguments with the same `nonce` give the same prompt.
+    The same arguments with the same `nonce` give the same prompt. Vendors cache how prompts begin: what many
+    tasks share comes first, and `about`, which they do not, after the background.
     """
     texts = {label: text for label, text in blocks.items() if text and text.strip()}
     code = choose_nonce(texts.values(), nonce)
-    parts = [instructions, markers.format(nonce=code)]
-    parts += [f"{_INTRODUCTIONS[label]}\n{fence(label, text, code)}" for label, text in texts.items()]
-    return Prompt("\n\n".join(parts) + "\n")
+    fenced = {label: f"{_INTRODUCTIONS[label]}\n{fence(label, text, code)}" for label, text in texts.items()}
+    shared = [fenced.pop("context")] if about and "context" in fenced else []
+    parts = [instructions, markers.format(nonce=code), *shared, about, *fenced.values()]
+    return Prompt("\n\n".join(filter(None, parts)) + "\n")
 
 
 def house_rules(cloud: bool) -> str:

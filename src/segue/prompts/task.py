@@ -1,10 +1,9 @@
-"""The prompts about one task: plan it, execute it, fix it, address its review or what came back, test it."""
+"""The prompts about one task: plan it, execute it, fix it, address its review or what came back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from segue.domain.amounts import list_some
 from segue.domain.delivery import FeedbackKind
 from segue.domain.exits import OFFER
 from segue.domain.job import Prompt
@@ -28,7 +27,7 @@ markers below.
 
 - Change only what the task needs, and only inside the current working directory.
 {rules}
-{kind}
+{sealed}
 - Where the task leaves a choice open, choose the simplest option: nobody answers while you work.
 {way_out}
 - Finish with one paragraph: what you changed, what you checked, and what is left to do, if anything."""
@@ -91,8 +90,6 @@ task; your answer goes to the agent that continues with it.
 - Write at most one page."""
 
 _MAX_FINDINGS = 100
-_MOST_EARLIER = 10
-_MOST_FILES = 8
 
 
 def plan_prompt(
@@ -105,9 +102,9 @@ def plan_prompt(
 ) -> Prompt:
     """Ask for a plan of one task."""
     blocks = {
+        "context": context,
         "task": task_text(task),
         "comments": "\n\n".join(comments),
-        "context": context,
         "earlier": earlier,
         "feedback": feedback,
     }
@@ -123,21 +120,23 @@ def execute_prompt(
     cloud: bool = False,
     earlier: str = "",
     comments: Sequence[str] = (),
+    tried: str = "",
 ) -> Prompt:
     """Ask to complete one task and to leave the commit to Segue.
 
-    `earlier` is what other tasks changed, `comments` what people said about the task.
+    `earlier` is what other tasks did, `comments` what people said about the task.
     """
     blocks = {
+        "context": context,
         "task": task_text(task),
         "comments": "\n\n".join(comments),
-        "context": context,
         "earlier": earlier,
         "plan": plan,
+        "tried": tried,
         "feedback": feedback,
     }
-    instructions = _fill(_EXECUTE, task, cloud) + (_WITH_PLAN if plan else "")
-    return assemble(instructions, blocks, nonce)
+    instructions = _EXECUTE.format(rules=house_rules(cloud), sealed=_SEALED, way_out=OFFER)
+    return assemble(instructions + (_WITH_PLAN if plan else ""), blocks, nonce, about=_kind_words(task))
 
 
 def resolve_prompt(
@@ -148,10 +147,12 @@ def resolve_prompt(
     nonce: str | None = None,
     cloud: bool = False,
     notes: str | None = None,
+    tried: str = "",
 ) -> Prompt:
     """Ask to fix what is missing; `notes` are the results of searches and diagnostic commands."""
     blocks = {
         "missing": _compare(task, verdict),
+        "tried": tried,
         "notes": notes,
         "task": task_text(task),
         "context": context,
@@ -183,16 +184,6 @@ def research_prompt(
     return assemble(_RESEARCH, blocks, nonce)
 
 
-def list_earlier(files: Mapping[str, Sequence[str]], but: str) -> str:
-    """List what the last tasks changed, except for one of them."""
-    last = [key for key in list(files)[-_MOST_EARLIER - 1 :] if key != but][-_MOST_EARLIER:]
-    lines = [f"- {key}: {list_some(files[key], _MOST_FILES)}" for key in last]
-    before = len(files) - (but in files) - len(last)
-    if before:
-        lines.insert(0, f"({before} tasks before these are done too)")
-    return "\n".join(lines)
-
-
 def try_prompt(text: str) -> Prompt:
     """Pass on the user's own words: `segue agent try` shows what an agent does with exactly these."""
     return Prompt(text)
@@ -204,7 +195,11 @@ def _fill(instructions: str, task: Task, cloud: bool) -> str:
 
 def kind_rules(task: Task) -> str:
     """Return what the kind of the task asks for, and how the work is checked."""
-    return f"{_KINDS.get(task.kind, _KINDS[TaskKind.BUILD])}\n{_SEALED}"
+    return f"{_kind_words(task)}\n{_SEALED}"
+
+
+def _kind_words(task: Task) -> str:
+    return _KINDS.get(task.kind, _KINDS[TaskKind.BUILD])
 
 
 def _compare(task: Task, verdict: Verdict) -> str:
@@ -226,8 +221,8 @@ def _describe(finding: Finding) -> str:
 
 
 _FEEDBACK_HEAD = """\
-You are working in a git repository, in the current working directory. The work on this branch was proposed \
-as a pull request, and something came back: it is between the request markers below. {what}
+You are working in a git repository, in the current working directory. The work on this branch was {done}, \
+and something came back: it is between the request markers below. {what}
 
 - Change only what this needs, and only inside the current working directory.
 {rules}
@@ -248,11 +243,22 @@ The branch that the work is for has changed meanwhile. It was merged into this o
 the same lines the files contain git's conflict markers: lines between `<<<<<<<` and `=======` are this \
 branch's, those up to `>>>>>>>` are the other's. Keep the intention of both, and leave no marker."""
 
-_FEEDBACK_WHAT = {FeedbackKind.CI: _CI, FeedbackKind.REVIEW: _REVIEW, FeedbackKind.CONFLICT: _CONFLICT}
+_COMBINED = """\
+Tests that need several tasks together fail. They were written from the text of the tasks by somebody else; \
+you cannot see them. Find out why the tasks do not fit together and correct it; what each of them asks for \
+must stay true."""
+
+_FEEDBACK_WHAT = {
+    FeedbackKind.CI: _CI,
+    FeedbackKind.REVIEW: _REVIEW,
+    FeedbackKind.CONFLICT: _CONFLICT,
+    FeedbackKind.COMBINED: _COMBINED,
+}
 _FEEDBACK_LAST = {
     FeedbackKind.CI: "what was wrong, and what you changed.",
     FeedbackKind.REVIEW: "what you changed, or why you changed nothing. It is posted as the answer.",
     FeedbackKind.CONFLICT: "how you merged each file.",
+    FeedbackKind.COMBINED: "what was wrong, and what you changed.",
 }
 
 
@@ -263,45 +269,19 @@ def feedback_prompt(
     feedback: str | None = None,
     nonce: str | None = None,
     cloud: bool = False,
+    comments: Sequence[str] = (),
 ) -> Prompt:
-    """Ask to address one thing that came back; its words are those of others."""
+    """Ask to address one thing that came back; its words are those of others.
+
+    `comments` is what the user's people said about it.
+    """
     instructions = _FEEDBACK_HEAD.format(
-        what=_FEEDBACK_WHAT[kind], rules=house_rules(cloud), kind=kind_rules(task), last=_FEEDBACK_LAST[kind]
+        done="tested as a whole" if kind is FeedbackKind.COMBINED else "proposed as a pull request",
+        what=_FEEDBACK_WHAT[kind],
+        rules=house_rules(cloud),
+        kind=kind_rules(task),
+        last=_FEEDBACK_LAST[kind],
     )
-    blocks = {"request": task.text, "context": context, "feedback": feedback}
+    said = "\n\n".join(comments)
+    blocks = {"request": task.text, "comments": said, "context": context, "feedback": feedback}
     return assemble(instructions, blocks, nonce)
-
-
-_WRITE_TESTS = """\
-You are in a git repository, in the current working directory, as it was before the task between the task \
-markers below. Somebody else does the task; you do not see how. Write tests that tell from outside whether \
-what the task asks for is done.
-
-- Write tests only, in new files, where and as the project has its tests. Everything else you change is lost.
-- Test what the task and its criteria say, nothing more: behaviour that others can see, not how it is done. \
-Where they leave something open, do not test it.
-- Use the names that the task gives, and the public names that exist. Do not guess others.
-- Each test must fail now, because something is missing, and pass once the task is done.
-- Leave out tests that need the network, other services, or a certain time.
-- Do not do the task. Do not commit.
-- Nobody can answer questions. Finish with one sentence about what you tested."""
-
-
-def independent_prompt(
-    task: Task,
-    context: str,
-    interface: str,
-    commands: Sequence[str],
-    feedback: str | None = None,
-    nonce: str | None = None,
-) -> Prompt:
-    """Ask for tests of a task, by its text and criteria alone."""
-    blocks = {
-        "task": task_text(task),
-        "criteria": "\n".join(f"- {criterion_text(criterion, task)}" for criterion in task.criteria),
-        "interface": interface,
-        "commands": "\n".join(commands),
-        "context": context,
-        "feedback": feedback,
-    }
-    return assemble(_WRITE_TESTS, blocks, nonce)

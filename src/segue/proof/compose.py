@@ -169,6 +169,17 @@ class Composed(Struct, frozen=True):
     """Tests and control files, which the check must not change."""
     tests: tuple[str, ...] = ()
 
+    def leave_out(self, paths: Collection[str]) -> Composed:
+        """Return the tree without these files."""
+        if not paths:
+            return self
+        return Composed(
+            {path: entry for path, entry in self.entries.items() if path not in paths},
+            {path: text for path, text in self.texts.items() if path not in paths},
+            tuple(path for path in self.guarded if path not in paths),
+            tuple(path for path in self.tests if path not in paths),
+        )
+
 
 class Comparison:
     """Two trees, file by file."""

@@ -77,6 +77,17 @@ def equal_to_all(runs: Runs) -> str:
     return f"values that are equal to everything: {list_ids(added)}" if added else ""
 
 
+def only_silenced(result: CheckResult, runs: Runs) -> str:
+    """Return which tests were red and pass only because something but the product was changed, if all that
+    the task shows are those."""
+    base, then = runs.base.report, runs.regress.report
+    if base is None or then is None or result.proved:
+        return ""
+    red = base.failed - then.ids(TestOutcome.PASSED)
+    found = [one.test for one in result.unsettled if one.test in red]
+    return f"what failed passes only because its tests were changed: {list_ids(found)}" if found else ""
+
+
 def is_wrong(test: str, runs: Runs) -> bool:
     """Return whether a test fails now, and not because a name is missing."""
     found = [

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -17,34 +16,42 @@ from msgspec.structs import replace
 
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, HowSettled, KnownFailures
 from segue.domain.task import TaskKind
+from segue.proof.ahead import RunOrder, RunsAhead, together
 from segue.proof.compose import Comparison, Control, Recipe
 from segue.proof.decide import Decision, decide, list_ids
-from segue.proof.describe import describe, equal_to_all, is_wrong
+from segue.proof.describe import describe, equal_to_all, is_wrong, only_silenced
 from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.mutation.mutate import sabotage
-from segue.proof.mutation.sharpness import Sharpness, measure
+from segue.proof.mutation.sharpness import Sharpness, measure, patience
 from segue.proof.obstacles import find_obstacle
-from segue.proof.ordinary import Repetition
+from segue.proof.ordinary import Repetition, narrow
 from segue.proof.paths import PathKind, matches_any
 from segue.proof.repeats import KnownFlaky, Repeats
-from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Runner
+from segue.proof.runners import FALLBACKS, LAST, RUNNERS, WHOLE, Project, Purpose, Runner
 from segue.proof.runs import Observed, Runs
-from segue.proof.selection import has_tests, join_parts, select_files
+from segue.proof.selection import (
+    find_apart,
+    find_broken,
+    find_reached,
+    has_tests,
+    join_parts,
+    select_files,
+)
 from segue.proof.support import Support
 from segue.system.files import private_folder, write_atomic
 
 _NOTHING_RAN = Observed(None)
 _BASE = Recipe("base", "base")
+_NOT_ALL_RUN = "Only tests that lead to the change were run."
+_CONTENT = (CheckState.PASSED, CheckState.NOTHING)
 _OLD = 3600.0
 """Seconds after which a remembered result is looked at again before somebody is blamed because of it."""
 
 
 Redact = Callable[[str], str]
 """Removes secrets from a text that is kept."""
-_First = TypeVar("_First")
-_Second = TypeVar("_Second")
 
 
 class SealedCheck(Struct):
@@ -81,7 +88,19 @@ class SealedCheck(Struct):
     caps: tuple[str, ...] = ()
     """Why the level is at most `checked`."""
     selected: tuple[str, ...] = ()
-    """Of a long suite, the files with tests that the task changed; the others are run once."""
+    """The files with tests that the task changed, if they can be run without the others."""
+    apart: dict[str, str] = {}
+    """Tests whose files are left out of the tree where only others matter."""
+    is_long: bool = False
+    """Whether the others are run only once."""
+    is_hasty: bool = True
+    """Whether a long suite ends when tests that lead to the change fail."""
+    is_partial: bool = False
+    """Whether it has ended so."""
+    ahead: RunsAhead = field(default_factory=RunsAhead)
+    """What a short suite is known to need if the work passes."""
+    unseen: tuple[str, ...] = ()
+    """Files with independent tests of the task."""
     on_head: Observed | None = None
     """How the command ends on the head as it is, with which the next task begins; None: not known."""
 
@@ -92,29 +111,25 @@ class SealedCheck(Struct):
         self.comparison.goals = self.argv
         support = Support(self.comparison, self.named, calibrated)
         await support.sort()
-        runs, recipe, control = await self._run_new_code(calibrated, support)
-        decision = decide(runs)
-        if is_old and (decision.contested or decision.state not in (CheckState.PASSED, CheckState.NOTHING)):
-            # What was true then may not be now, such as the date; nobody is blamed for that.
-            cache.unlink(missing_ok=True)
-            runs = replace(runs, base=await self.observe_base(cache, base))
-            decision = decide(runs)
-        repeats = Repeats(self._again, recipe)
-        runs = await repeats.refusal(runs)
+        fresh = partial(self._observe_again, cache, base) if is_old else None
+        runs, recipe, control, repeats = await self._try_new_code(calibrated, support, fresh)
         decision = decide(runs)
         again, ordinary = None, None
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
-            again = Repetition(self._run_as, self.argv, recipe)
-            runs, ordinary = await _together(
-                self._look_closer(runs, recipe), again.start(runs, wait=bool(self.selected))
+            again = Repetition(self._run_as, self.argv, recipe, is_part=self._is_by_file())
+            runs, ordinary = await together(
+                self._look_closer(runs, recipe), again.start(runs, wait=self.is_long and bool(self.selected))
             )
             decision = decide(runs)
+        await self.ahead.end()
         if decision.state is CheckState.PASSED:
             closer = runs
+            runs = await repeats.notice(runs, partial(self._sabotage, recipe, runs.new.seconds))
             runs = await repeats.proof(runs, decision, again is not None and again.agrees(runs, ordinary))
-            await repeats.find_makers(closer, self.met, base)
+            await repeats.find_makers(await self._see_all(closer, recipe, repeats), self.met, base)
             decision = self._name_flaky(decide(runs), repeats, base)
             if again is not None:
+                again.flaky = repeats.flaky.keys()
                 judged, decision = await again.judge(closer, decision, ordinary)
                 runs = replace(runs, ordinary=judged.ordinary)
                 self.caps += (again.cap,)
@@ -132,22 +147,57 @@ class SealedCheck(Struct):
             open_questions = any(one.how is HowSettled.UNSETTLED for one in result.changed_tests)
             self.idle = control if open_questions or recipe.control is Control.BASE else ()
             doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
-            equal = equal_to_all(runs)
-            self.caps += (result.cap, await doubts.try_old_versions(), equal)
             # What compares with values that equal everything passes, so it says nothing.
-            state = CheckState.NOTHING if equal else result.state
+            nothing = equal_to_all(runs) or only_silenced(result, runs)
+            self.caps += (result.cap, await doubts.try_old_versions(), nothing)
+            state = CheckState.NOTHING if nothing else result.state
             result = replace(result, both_sides=await doubts.name_both_sides(), state=state)
         if decision.known and runs.code_changed:
             result = await self._judge_red(result, runs, recipe)
+        result, decision = await self._look_at_exam(result, decision, runs, recipe)
         lost = tuple(key for key in result.lost if key not in self.flaky)
         result = replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
         if not self.is_measured or decision.state is not CheckState.PASSED or not decision.proved:
             return result
         if decision.noticed is False:
             return replace(result, blunt="they pass although every changed function fails")
-        sharp = await self._measure(decision, recipe, runs.new.seconds)
+        sharp = await self._measure(decision, recipe, runs.new)
         tried = (sharp.tried, sharp.noticed) if sharp.tried else None
-        return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt)
+        cap = "; ".join(filter(None, (result.cap, sharp.cap)))
+        return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt, cap=cap)
+
+    async def _look_at_exam(
+        self, result: CheckResult, decision: Decision, runs: Runs, recipe: Recipe
+    ) -> tuple[CheckResult, Decision]:
+        """Name independent tests that lack a name, and leave those out that pass whatever the work does."""
+        if not self.unseen:
+            return result, decision
+        from segue.proof.exam import find_lucky, name_missing  # most projects have none
+        from segue.proof.independent import is_in
+
+        if decision.state is not CheckState.PASSED:
+            unnamed = name_missing(runs.new.report, result.failing, self.unseen)
+            return replace(result, unnamed=tuple(sorted(unnamed.items()))), decision
+
+        async def run(broken: Mapping[str, bytes], wanted: Collection[str]) -> Observed:
+            try:
+                async with asyncio.timeout(patience(runs.new.seconds)):
+                    return await self._run(recipe, broken, wanted=wanted, brief=True)
+            except TimeoutError:
+                return _NOTHING_RAN
+
+        tests = [key for key in decision.proved if is_in(key, self.unseen)]
+        lucky = await find_lucky(run, await self._changed_files(), tests)
+        left = tuple(key for key in decision.proved if key not in lucky)
+        proved = tuple(key for key in result.proved if key not in lucky)
+        return replace(result, proved=proved, lucky=lucky), replace(decision, proved=left)
+
+    async def run_twice(self, cache: Path, base: str, files: Collection[str]) -> tuple[Observed, Observed]:
+        """Return how the tests in some files end, two times, on the head as it is."""
+        await self.observe_base(cache, base)
+        recipe = Recipe("head", "head")
+        first = await (self._run(recipe, wanted=files) if self.armed else self._calibrate(recipe))
+        return first, await self._run(recipe, wanted=files)
 
     async def _judge_red(self, result: CheckResult, runs: Runs, recipe: Recipe) -> CheckResult:
         """Say where a failure that was there before rejects what the task has changed."""
@@ -160,17 +210,21 @@ class SealedCheck(Struct):
             return result
         return replace(result, reason=f"It was {rejected}.", weaknesses=())
 
-    async def _measure(self, decision: Decision, recipe: Recipe, seconds: float) -> Sharpness:
+    async def _measure(self, decision: Decision, recipe: Recipe, new: Observed) -> Sharpness:
         """Return what mutants of the changed lines show about the tests that prove the task."""
         proving = [key for key in decision.proved if key]
+        runners = new.report.runners if new.report is not None else ()
 
-        async def run(broken: Mapping[str, bytes], wanted: Collection[str]) -> Observed:
-            return await self._run(recipe, broken, wanted=wanted, brief=True)
+        async def run(broken: Mapping[str, bytes], wanted: Collection[str], blind: bool) -> Observed:
+            # A test alone: nothing else is even loaded, where the command can be told so.
+            argv = narrow(self.argv, runners, tuple(wanted)) if len(wanted) == 1 else None
+            return await self._run(recipe, broken, wanted=wanted, brief=True, blind=blind, argv=argv)
 
-        return await measure(run, await self._changed_files(), proving, self.options.effort, seconds)
+        return await measure(run, await self._changed_files(), proving, self.options.effort, new.seconds)
 
     async def tear_down(self) -> None:
-        """Run what the user wants to run after each check."""
+        """Leave nothing at work, and run what the user wants to run after each check."""
+        await self.ahead.end()
         if self.options.teardown:
             await self.place.tear_down(await self.comparison.compose(Recipe("head", "head")))
 
@@ -183,7 +237,7 @@ class SealedCheck(Struct):
         self.met.add(names, base)
         if repeats.nothing:
             return Decision(CheckState.NOTHING, "It passed and failed on the same files, so it says nothing.")
-        if decision.state in (CheckState.PASSED, CheckState.NOTHING):
+        if decision.state in _CONTENT:
             return decision
         return replace(decision, reason=f"{decision.reason} Flaky, so not counted: {list_ids(names)}.")
 
@@ -201,6 +255,10 @@ class SealedCheck(Struct):
         if base:
             self.keep(seen, cache)
         return seen
+
+    async def _observe_again(self, cache: Path, base: str) -> Observed:
+        cache.unlink(missing_ok=True)
+        return await self.observe_base(cache, base)
 
     def keep(self, seen: Observed, cache: Path) -> None:
         """Remember how the command ended on a tree, unless it took too long."""
@@ -241,12 +299,27 @@ class SealedCheck(Struct):
         fixed: Mapping[str, str] = MappingProxyType({}),
         wanted: Collection[str] = (),
         brief: bool = False,
+        blind: bool = False,
+        argv: Sequence[str] | None = None,
     ) -> Observed:
+        order = await self._order(recipe, broken, fixed, Purpose(tuple(wanted), brief, blind))
+        return await self.ahead.run(replace(order, argv=tuple(argv or self.argv)))
+
+    async def _order(
+        self,
+        recipe: Recipe,
+        broken: Mapping[str, bytes] | None = None,
+        fixed: Mapping[str, str] = MappingProxyType({}),
+        purpose: Purpose = WHOLE,
+    ) -> RunOrder:
         composed = await self.comparison.compose(recipe, fixed)
         if broken:
             composed = replace(composed, texts={**composed.texts, **broken})
+        files, known = {self.apart.get(key, key) for key in purpose.wanted}, {*self.apart.values()}
+        if files and files.issubset(known if purpose.brief else self.selected):
+            composed = composed.leave_out((known - files).intersection(composed.tests))
         place = self.base_place if recipe == _BASE else self.place
-        return await place.run(self.argv, composed, self.armed, wanted=tuple(wanted), brief=brief)
+        return RunOrder(place, self.argv, composed, self.armed, purpose)
 
     async def _again(self, recipe: Recipe, wanted: Collection[str]) -> Observed:
         """Run once more; of the tests, only these need to run."""
@@ -254,57 +327,96 @@ class SealedCheck(Struct):
 
     async def _run_as(self, recipe: Recipe, disguise: Disguise, argv: Sequence[str]) -> Observed:
         """Run the command, or another one, as if nobody watched it."""
-        composed = await self.comparison.compose(recipe)
-        place = self.base_place if recipe == _BASE else self.place
-        return await place.run(argv or self.argv, composed, self.armed, disguise)
+        is_part = recipe != _BASE and self._is_by_file()
+        order = await self._order(recipe, purpose=Purpose(self.selected) if is_part else WHOLE)
+        return await self.ahead.run(replace(order, argv=tuple(argv) or self.argv, disguise=disguise))
+
+    def _is_by_file(self) -> bool:
+        """Return whether the files with tests that matter are run by leaving out the others."""
+        return self.is_long and bool(self.selected) and bool(self.apart)
+
+    async def _try_new_code(
+        self, base: Observed, support: Support, fresh: Callable[[], Awaitable[Observed]] | None
+    ) -> tuple[Runs, Recipe, tuple[str, ...], Repeats]:
+        """Run the new code, and repeat what speaks against it; `fresh` looks at the base again."""
+        runs, recipe, control = await self._run_new_code(base, support)
+        decision = decide(runs)
+        if fresh is not None and (decision.contested or decision.state not in _CONTENT):
+            # What was true then may not be now, such as the date; nobody is blamed for that.
+            base = await fresh()
+            runs = replace(runs, base=base)
+        repeats = Repeats(self._again, recipe)
+        runs = await repeats.refusal(runs)
+        if self.is_partial and decide(runs).state in _CONTENT:  # what failed was chance, so all are run
+            self.is_hasty = self.is_partial = False
+            return await self._try_new_code(base, support, None)
+        return runs, recipe, control, repeats
 
     async def _run_new_code(self, base: Observed, support: Support) -> tuple[Runs, Recipe, tuple[str, ...]]:
         """Run the new code with the old tests and with the new ones; also return what controls them."""
         recipe = Recipe("head", "head")
         young = base is _NOTHING_RAN or (base.report is not None and not base.tests)
-        sabotaged: Observed | None = None
         if young:
             regress = new = await (self._run(recipe) if self.armed else self._calibrate(recipe))
-        elif self.comparison.changed_tests():
-            self.selected = await select_files(self.comparison, base, self.options.long)
-            regress, new = await self._run_both(recipe)
         else:
-            # There is time for the sabotage run meanwhile.
-            new, sabotaged = await _together(self._run(recipe), self._sabotage(recipe))
-            regress = new
+            self.is_long = base.seconds > self.options.long
+            self.selected, self.apart = await select_files(self.comparison, base), find_apart(base)
+            (regress, new), _ = await together(self._run_both(recipe, base), self._begin_ahead(recipe))
+        self.apart = {**self.apart, **find_apart(new)}
         learned = await support.learn(new)
         if not young and (learned or await support.unmask(new, partial(self._run, _BASE))):
             # Some of what was added is a test, or settings that the check finds by itself.
-            sabotaged, self.selected = None, ()
-            regress, new = await self._run_both(recipe)
+            self.selected = ()
+            regress, new = await self._run_both(recipe, base)
         control = await self.comparison.control_changed()
-        runs = replace(self._runs(base, regress, new, control), sabotage=sabotaged)
+        runs = self._runs(base, regress, new, control)
         for wider in self._wider(control):
             state = decide(runs).state
-            if state in (CheckState.PASSED, CheckState.NOTHING) and not self._is_bare(runs):
+            if state in _CONTENT and not self._is_bare(runs):
                 break
             self.selected = ()
             again = await self._run(replace(recipe, control=wider))
             first = runs.regress if base.tests or not again.tests else again
-            tried = replace(
-                runs, new=again, regress=first, sabotage=None, still_unready=self._is_unready(again)
-            )
+            tried = replace(runs, new=again, regress=first, still_unready=self._is_unready(again))
             # What cannot be believed says less than the failure without the agent's control files.
             if state is not CheckState.FAILED or decide(tried).state is not CheckState.REFUTED:
                 runs, recipe = tried, replace(recipe, control=wider)
+        if decide(runs).state is not CheckState.PASSED:
+            await self.ahead.end()
         return runs, recipe, control
 
-    async def _run_both(self, recipe: Recipe) -> tuple[Observed, Observed]:
+    async def _run_both(self, recipe: Recipe, base: Observed) -> tuple[Observed, Observed]:
         """Run the new code with the old tests, and with the new ones; of a long suite, these alone."""
-        regress, new = await _together(
-            self._run(Recipe("head", "base")), self._run(recipe, wanted=self.selected)
+        if not self.comparison.changed_tests():
+            new = await self._run_all(recipe, base)
+            return new, new
+        wanted = self.selected if self.is_long else ()
+        regress, new = await together(
+            self._run_all(Recipe("head", "base"), base), self._run(recipe, wanted=wanted)
         )
-        if not self.selected:
-            return regress, new
-        if has_tests(self.selected, self.comparison, new):
-            return regress, join_parts(regress, new, self.selected)
+        # With what is left out, they may lack something that nobody saw them use.
+        is_sure = not (wanted and self.apart) or new.exit_code == 0
+        if is_sure and has_tests(self.selected, self.comparison, new):
+            return regress, join_parts(regress, new, wanted) if wanted else new
         self.selected = ()
-        return regress, await self._run(recipe)
+        return regress, await self._run(recipe) if wanted else new
+
+    async def _run_all(self, recipe: Recipe, base: Observed) -> Observed:
+        """Run all tests; of a long suite, end when some that lead to the change fail that passed before."""
+        self.is_partial = False
+        first = await find_reached(self.comparison, base) if self.is_long and self.is_hasty else ()
+        if not first:
+            return await self._run(recipe)
+        order = await self._order(recipe)
+        self.ahead.begin(order)
+        for _ in range(2):
+            part = await self._run(recipe, wanted=first)
+            broken = find_broken(base, part)
+            if all(matches_any(key, self.options.known_failures) for key in broken):
+                return await self.ahead.run(order)
+        await self.ahead.end()
+        self.is_partial = True
+        return join_parts(base, part, first)
 
     def _is_bare(self, runs: Runs) -> bool:
         """Return whether no test was found although some were added."""
@@ -317,34 +429,64 @@ class SealedCheck(Struct):
         wider = [Control.ADDED] if added or merged else []
         return [*wider, Control.HEAD] if len(added) < len(control) else wider
 
+    async def _begin_ahead(self, recipe: Recipe) -> None:
+        """Begin what is needed if the work passes, unless that delays a long suite or runs may meet."""
+        tests, wait = bool(self.comparison.changed_tests()), self.is_long or self.place.shares_network
+        if self.kind is TaskKind.TEST_FIRST or (tests and wait):
+            return
+        if not wait:
+            self.ahead.begin(replace(await self._order(recipe), disguise=Disguise.ORDINARY))
+        only = Purpose(self.selected)
+        if tests and self.comparison.changed(PathKind.CODE, PathKind.MERGED):
+            self.ahead.begin(await self._order(replace(recipe, code="base"), purpose=only))
+        if broken := await asyncio.to_thread(sabotage, await self._changed_files()):
+            self.ahead.begin(await self._order(recipe, broken, purpose=only))
+
     async def _look_closer(self, runs: Runs, recipe: Recipe) -> Runs:
         """Run the new tests on the old code, and on sabotaged code."""
-        tests = self.comparison.changed_tests()
-        if runs.sabotage is not None and not tests:
-            return runs
-        old, sabotaged = await _together(
-            self._run_old(bool(tests) and runs.code_changed, recipe), self._sabotage(recipe, self.selected)
+        seconds, files = runs.new.seconds, self.selected
+        known = runs.base.report.tests.values() if runs.base.report is not None else ()
+        # Of a file that could not be loaded, only sabotage tells which tests need the change.
+        waits = any(case.whole_file and case.file not in files for case in known)
+        wanted = files if not waits and (self.is_long or not decide(runs).contested) else ()
+        is_new = bool(self.comparison.changed_tests()) and runs.code_changed
+        old, sabotaged = await together(
+            self._run_old(is_new, recipe), self._sabotage(recipe, seconds, wanted)
         )
-        if not self.selected:
-            return replace(runs, old_code=old, sabotage=sabotaged)
         # With the old code, the other tests end as on the base; with sabotaged code nobody has looked.
-        old = old and join_parts(runs.base, old, self.selected)
-        closer = replace(
-            runs, old_code=old, sabotage=sabotaged and join_parts(runs.new, sabotaged, self.selected)
-        )
-        if decide(closer).noticed is False:
-            closer = replace(closer, sabotage=await self._sabotage(recipe))
+        old = old and join_parts(runs.base, old, files) if files else old
+        broken = sabotaged and join_parts(runs.new, sabotaged, files) if wanted else sabotaged
+        closer = replace(runs, old_code=old, sabotage=broken)
+        if wanted and decide(closer).noticed is False:
+            closer = replace(closer, sabotage=await self._sabotage(recipe, seconds))
         return closer
+
+    async def _see_all(self, runs: Runs, recipe: Recipe, repeats: Repeats) -> Runs:
+        """Look whether flaky tests run through the change, of which only some have run on sabotaged code."""
+        if not repeats.flaky or not self.selected:
+            return runs
+        return replace(runs, sabotage=await self._sabotage(recipe, runs.new.seconds))
 
     async def _run_old(self, wanted: bool, recipe: Recipe) -> Observed | None:
         return await self._run(replace(recipe, code="base"), wanted=self.selected) if wanted else None
 
-    async def _sabotage(self, recipe: Recipe, wanted: Collection[str] = ()) -> Observed | None:
-        """Run the tests on code that raises; None if there is none to break, or nothing to learn from it."""
+    async def _sabotage(
+        self, recipe: Recipe, seconds: float, wanted: Collection[str] = ()
+    ) -> Observed | None:
+        """Run the tests, which take so long, on code that raises.
+
+        None if there is none to break, or nothing to learn from it.
+        """
         if self.kind is TaskKind.TEST_FIRST:
             return None
         broken = await asyncio.to_thread(sabotage, await self._changed_files())
-        return await self._run(recipe, broken, wanted=wanted) if broken else None
+        if not broken:
+            return None
+        try:
+            async with asyncio.timeout(patience(seconds)):
+                return await self._run(recipe, broken, wanted=wanted)
+        except TimeoutError:
+            return _NOTHING_RAN
 
     async def _changed_files(self) -> dict[str, tuple[str, str]]:
         """Return the product's changed files, before and after."""
@@ -382,6 +524,8 @@ class SealedCheck(Struct):
         return find_obstacle(self.argv, seen, self.comparison.kinds.keys()) is not None
 
     def _weaknesses(self, decision: Decision, runs: Runs, recipe: Recipe, control: Sequence[str]) -> Decision:
+        if self.is_partial:
+            return replace(decision, reason=f"{decision.reason} {_NOT_ALL_RUN}")
         if decision.state is not CheckState.PASSED:
             return decision
         said = list(decision.weaknesses)
@@ -390,17 +534,3 @@ class SealedCheck(Struct):
         if runs.code_changed and decision.noticed is None and self.kind is not TaskKind.TEST_FIRST:
             said.append(NOT_EXERCISED)
         return replace(decision, weaknesses=tuple(said))
-
-
-async def _together(
-    first: Coroutine[Any, Any, _First], second: Coroutine[Any, Any, _Second]
-) -> tuple[_First, _Second]:
-    """Do both at once; when one fails, or when they are cancelled, neither is still at work afterwards."""
-    tasks = asyncio.ensure_future(first), asyncio.ensure_future(second)
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            if not task.cancelling():  # twice would keep it from removing what it has written
-                task.cancel()
-        await asyncio.wait(tasks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import hashlib
 import os
 import secrets
 import shutil
@@ -23,11 +24,20 @@ from segue.proof.command import TreeCommand
 from segue.proof.compose import Composed
 from segue.proof.copies import Copied
 from segue.proof.disguise import Disguise
-from segue.proof.inputs import Dependencies, Inputs, Trees, place_copies, user_site_places
+from segue.proof.inputs import (
+    Dependencies,
+    Inputs,
+    Trees,
+    copy_facts,
+    encode_note,
+    machine_facts,
+    place_copies,
+    user_site_places,
+)
 from segue.proof.mounts import Mounted
 from segue.proof.mutation.sharpness import Effort
 from segue.proof.repository import make_repository
-from segue.proof.runners import Ended, Runner, Stage, read_report
+from segue.proof.runners import WHOLE, Ended, Purpose, Runner, Stage, read_report
 from segue.proof.runs import Observed
 from segue.proof.setup import Entries, Environment, Setup, place_installed
 from segue.proof.trees import write_tree
@@ -39,7 +49,10 @@ from segue.system.lane import lane_variables
 from segue.system.process.capture import inside_environment
 from segue.system.programs import find_inside
 
-_SIDE_BY_SIDE = 2
+_SIDE_BY_SIDE = max(4, os.cpu_count() or 1)
+"""Runs of one check at once: most wait for something, or for their own start, more than they compute."""
+_SHARING = 2
+"""As many that may meet at a port or a database."""
 TEMPORARY_CHECK = "checkout-"
 """How the names of folders begin in which copies are: it tells programs nothing, agents do not see it."""
 _DROPPED = ("TMPDIR", "TEMP", "TMP", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "SHELL")
@@ -75,6 +88,8 @@ class SealOptions(Struct, frozen=True):
     """Where independent tests are kept, out of the repository; None: there are none."""
     setups: Path | None = None
     """Where what setup commands make is kept for all lanes of a run; None: with each."""
+    environments: Path | None = None
+    """Where it is kept for others that begin with the same files and programs; None: for nobody else."""
 
 
 class Prepared(Struct, frozen=True):
@@ -100,11 +115,17 @@ class Sandbox:
     ) -> None:
         self._means, self._trees, self._scratch, self._options = means, trees, scratch, options
         self._objects, self._inputs = objects, inputs
-        self._slots = asyncio.Semaphore(_SIDE_BY_SIDE)
+        self.shares_network = options.network or isinstance(means, Copied)
+        self._slots = asyncio.Semaphore(_SHARING if self.shares_network else _SIDE_BY_SIDE)
         self._dependencies = dependencies
         # What is torn down after each check must be set up before each check.
         salt = secrets.token_hex(8) if options.teardown else ""
-        self._setup = Setup(options.setup, options.setups or scratch, salt) if options.setup else None
+        home, is_kept = options.setups or scratch, options.environments is not None and not salt
+        if options.environments is not None and is_kept:
+            env = environment({}, network=True)
+            facts = (str(trees.home), type(means).__name__, copy_facts(inputs, scratch), machine_facts(env))
+            home = options.environments / hashlib.sha256(encode_note(facts)).hexdigest()[:32]
+        self._setup = Setup(options.setup, home, salt, is_kept=is_kept) if options.setup else None
         self._environment: Environment | None = None
 
     @property
@@ -150,19 +171,17 @@ class Sandbox:
         composed: Composed,
         armed: Sequence[Runner],
         disguise: Disguise = Disguise.WATCHED,
-        wanted: tuple[str, ...] = (),
-        brief: bool = False,
+        purpose: Purpose = WHOLE,
     ) -> Observed:
         """Run the command on the tree and return how it ended; nothing of it is left.
 
-        An ordinary run reports no tests. A runner that can leaves out all tests but the wanted ones; without
-        any, all run. A brief run may end with the first test that fails.
+        An ordinary run reports no tests.
         """
         armed = armed if disguise is Disguise.WATCHED else ()
         async with self._slots, self._workplace(disguise) as (work, token):
             began = time.monotonic()
             stage, ended = await self._run(
-                tuple(argv), composed, armed, work, token, disguise=disguise, wanted=wanted, brief=brief
+                tuple(argv), composed, armed, work, token, disguise=disguise, purpose=purpose
             )
             return replace(observe(stage, armed, ended), seconds=round(time.monotonic() - began, 3))
 
@@ -190,8 +209,7 @@ class Sandbox:
         token: str,
         prepare: Callable[[Path], Prepared] | None = None,
         disguise: Disguise = Disguise.WATCHED,
-        wanted: tuple[str, ...] = (),
-        brief: bool = False,
+        purpose: Purpose = WHOLE,
     ) -> tuple[Stage, Ended]:
         tree, hooks, reports = work / "tree", work / "hooks", work / "reports"
         watched = disguise is Disguise.WATCHED
@@ -206,7 +224,7 @@ class Sandbox:
             built_at = self._environment.place / "tree"
         prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
         root = self._means.seen_at(tree)
-        stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, wanted, brief)
+        stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, purpose)
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token, watched)
         own = prepared.objects or await make_repository(tree, composed, self._objects)
         order = TreeCommand(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,66 +13,14 @@ from msgspec.structs import replace
 
 from segue.domain.pattern import pattern
 from segue.domain.proof import IndependentTests
+from segue.proof.interface import describe_interface
 from segue.proof.paths import Classifier, PathKind
-from segue.system.beneath import read_below
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import export, keep_files, lay_over
 from segue.system.lane import is_dependency
 
-_NAMED = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.\w+")
-_LARGEST_SOURCE = 256 * 1024
-_MOST_DESCRIBED = 20
-
-
-def describe_interface(folder: Path, text: str) -> str:
-    """Return the public names in the files of a folder that a text names."""
-    parts = []
-    for name in dict.fromkeys(_NAMED.findall(text)):
-        path = folder / name.rstrip(".")
-        if (
-            ".." in path.parts
-            or not path.is_file()
-            or path.is_symlink()
-            or path.stat().st_size > _LARGEST_SOURCE
-        ):
-            continue
-        data = read_below(folder, path, _LARGEST_SOURCE)
-        names = list(_public_names(data)) if path.suffix == ".py" else []
-        parts.append("\n".join([f"{path.relative_to(folder)}:", *(f"  {one}" for one in names)]))
-    return "\n".join(parts[:_MOST_DESCRIBED])
-
-
-def _public_names(data: bytes) -> Iterator[str]:
-    try:
-        tree = ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in tree.body:
-        yield from _names_of(node)
-
-
-def _names_of(node: ast.stmt, indent: str = "") -> Iterator[str]:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_public(node.name):
-        returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-        yield f"{indent}def {node.name}({ast.unparse(node.args)}){returns}"
-    elif isinstance(node, ast.ClassDef) and _is_public(node.name):
-        bases = ", ".join(map(ast.unparse, node.bases))
-        yield f"{indent}class {node.name}({bases})" if bases else f"{indent}class {node.name}"
-        for inner in node.body:
-            yield from _names_of(inner, f"{indent}  ")
-    elif isinstance(node, ast.Assign | ast.AnnAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        yield from (
-            f"{indent}{one.id}" for one in targets if isinstance(one, ast.Name) and _is_public(one.id)
-        )
-
-
-def _is_public(name: str) -> bool:
-    return not name.startswith("_") or name == "__init__"
-
-
 _LARGEST = 1024**2
-_MOST_FILES = 100
+_MOST_FILES = 20
 _TEST_FILE = pattern(r"(test_)?(.+\.pyi?|.+(?:[._-](?:test|spec))\.[cm]?[jt]sx?|.+_test\.\w+)")
 
 
@@ -97,10 +44,18 @@ class DetachedTests:
         self._repo, self._folder = repo, folder
         self._objects = replace(repo.objects(), aside=exams)
 
-    async def open(self, commit: str, name: str) -> Path:
-        """Return a folder with the files of a commit and no history; it stays until it is closed."""
+    async def open(self, commit: str, name: str, earlier: IndependentTests | None = None) -> Path:
+        """Return a folder with the files of a commit and no history; it stays until it is closed.
+
+        `earlier`: also with tests that were written before, for whoever writes more of them.
+        """
         folder = self._folder / _slug(name)
         await export(self._repo, commit, folder)
+        for path in earlier.files if earlier is not None else ():
+            text = await self._objects.read(earlier.commit, path) if earlier is not None else None
+            if text is not None:
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_text(text, encoding="utf-8")
         return folder
 
     def close(self, name: str) -> None:
@@ -111,26 +66,33 @@ class DetachedTests:
         """Return the public names in the files that a text names."""
         return describe_interface(self._folder / _slug(name), text)
 
-    async def keep(self, name: str, task: str, commit: str) -> KeptTests | None:
-        """Keep the test files that were added to the folder since the commit; None: there are none."""
+    async def keep(
+        self, name: str, task: str, commit: str, earlier: IndependentTests | None = None, number: int = 1
+    ) -> KeptTests | None:
+        """Keep the test files that were added to the folder since the commit; None: there are none.
+
+        Those that were there `earlier` stay as they were; `number` is the round in which these were written.
+        """
         folder = self._folder / _slug(name)
         before = (await self._repo.git("ls-tree", "-r", "-z", "--name-only", commit)) if commit else ""
-        known = set(before.split("\0"))
+        known = {*before.split("\0"), *(earlier.files if earlier is not None else ())}
         classifier = Classifier((), ())
         found = sorted(
             path
             for path in _files_in(folder)
             if path not in known and classifier.kind(path, new=True) is PathKind.TEST
         )
-        files = {independent_path(path, task): folder / path for path in found[:_MOST_FILES]}
+        label = f"{task}.{number}" if number > 1 else task
+        files = {independent_path(path, label): folder / path for path in found[:_MOST_FILES]}
         if not files:
             return None
-        kept = await keep_files(self._objects, files, f"Independent tests of task {task}")
-        return KeptTests(kept, tuple(files))
+        message = f"Independent tests of task {label}"
+        kept = await keep_files(self._objects, files, message, earlier.commit if earlier is not None else "")
+        return KeptTests(kept, (*(earlier.files if earlier is not None else ()), *files))
 
-    async def lay_over(self, tree: str, tests: Sequence[str]) -> str:
-        """Return a tree with the tests of some commits in it."""
-        return await lay_over(self._objects, tree, tests)
+    async def lay_over(self, tree: str, tests: Sequence[str], left_out: Collection[str] = ()) -> str:
+        """Return a tree with the tests of some commits in it, except for some files."""
+        return await lay_over(self._objects, tree, tests, left_out)
 
     async def has(self, commit: str) -> bool:
         """Return whether tests are here: those of another machine, or that were deleted, are not."""

@@ -317,8 +317,12 @@ def input_facts(inputs: Inputs, scratch: Path) -> list[object]:
 
     Compiled files are left out: programs write them as they run, and they say the same.
     """
-    copies = [(name, *_place_facts(scratch / "inputs" / name)) for name in inputs.copied]
-    return [inputs.folders, copies, inputs.user_site]
+    return [inputs.folders, copy_facts(inputs, scratch), inputs.user_site]
+
+
+def copy_facts(inputs: Inputs, scratch: Path) -> list[object]:
+    """Return what tells the copied files from others."""
+    return [(name, *_place_facts(scratch / "inputs" / name)) for name in inputs.copied]
 
 
 def machine_facts(env: Mapping[str, str]) -> list[object]:

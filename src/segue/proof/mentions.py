@@ -133,7 +133,7 @@ def language(path: str) -> str:
 def _stem(path: str) -> str:
     """Return the word by which others import a file: of some, the name of their folder."""
     folder, _, name = path.rpartition("/")
-    if folder and (name.startswith(_FOLDER_OF) or name.endswith(".go")):
+    if folder and (name.startswith(_FOLDER_OF) or (name.endswith(".go") and not name.endswith("_test.go"))):
         return folder.rpartition("/")[2]
     return name.lstrip(".").partition(".")[0]
 

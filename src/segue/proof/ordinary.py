@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -44,6 +44,10 @@ class Repetition(Struct):
     argv: tuple[str, ...]
     recipe: Recipe
     """What the decisive run was made of."""
+    flaky: Collection[str] = ()
+    """Tests that end now in one way, now in another."""
+    is_part: bool = False
+    """Whether it has the deciding tests only, without being told."""
     cap: str = ""
     """Why the level is at most `checked`."""
 
@@ -65,11 +69,11 @@ class Repetition(Struct):
         if ordinary is None:
             names = watched.report.runners if watched.report else ()
             shorter = narrow(self.argv, names, decision.proved) if decision.proved else None
-            if shorter is None and watched.seconds > LONG:
+            if shorter is None and not self.is_part and watched.seconds > LONG:
                 return runs, _add(decision, "not repeated in the ordinary way, because it takes too long")
             ordinary = await self.rerun(self.recipe, Disguise.ORDINARY, shorter or ())
-            if shorter is not None:
-                self.argv = shorter
+            if shorter is not None or self.is_part:
+                self.argv = shorter or self.argv
                 watched = Observed(0, output=ordinary.output, seconds=watched.seconds)
         found = await self._compare(runs, watched, ordinary)
         self.cap = found.caps
@@ -79,10 +83,17 @@ class Repetition(Struct):
         said = found.doubt or found.caps
         return runs, _add(decision, said) if said else decision
 
+    def _passes_else(self, runs: Runs, ordinary: Observed) -> bool:
+        """Return whether as many tests pass in an ordinary run as without those that are flaky."""
+        if runs.new.report is None or ordinary.exit_code is None or ordinary.changed:
+            return False
+        steady = runs.new.report.ids(TestOutcome.PASSED) - set(self.flaky)
+        return bool(steady) and (count_passed(ordinary.output) or 0) >= len(steady)
+
     async def _compare(self, runs: Runs, watched: Observed, ordinary: Observed) -> Agreement:
         """Find out where a difference comes from: surroundings, chance, or a program that looks around."""
         said = find_difference(watched, ordinary)
-        if not said:
+        if not said or (self.flaky and self._passes_else(runs, ordinary)):
             return Agreement()
         passed = count_passed(watched.output)
         fine = passed is not None and passed == count_passed(ordinary.output)

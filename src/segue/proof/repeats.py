@@ -22,8 +22,11 @@ COMMAND = ""
 """Stands for a command whose exit code is all that is known."""
 BASE = Recipe("base", "base")
 _SHOWN = 5
+_FEW = 2
 Again = Callable[[Recipe, Collection[str]], Awaitable[Observed]]
 """Runs the check once more on a tree; of its tests, only these need to run."""
+Sabotage = Callable[[Collection[str]], Awaitable[Observed | None]]
+"""Runs these tests once more on sabotaged code."""
 
 
 class KnownFlaky(Struct):
@@ -67,6 +70,8 @@ class Repeats(Struct):
     _done: set[str] = set()
     _in_company: set[str] = set()
     """Tests that end so only when the others run as well."""
+    _unreached: set[str] = set()
+    """Tests that failed by chance where the change is sabotaged, which says nothing about what they reach."""
     _first: Runs | None = None
     """The runs before anything was left out."""
 
@@ -125,6 +130,20 @@ class Repeats(Struct):
         flaky = found.keys() - set(absent)
         return self._drop(runs, flaky)
 
+    async def notice(self, runs: Runs, again: Sabotage) -> Runs:
+        """Repeat sabotage that only few tests notice, and not because it raises: that may be chance."""
+        broken = runs.sabotage
+        if broken is None or broken.report is None or runs.new.report is None:
+            return runs
+        keys = _passed(runs.new.report) - _passed(broken.report)
+        if not keys or len(keys) > _FEW or not all(_is_by_chance(broken, key) for key in keys):
+            return runs
+        other = await again(keys)
+        if other is None or other.report is None:
+            return runs
+        self._unreached = {key for key in keys if _passes(other, key)}
+        return self._drop(runs, self._unreached)
+
     async def proof(self, runs: Runs, decision: Decision, twice: bool = False) -> Runs:
         """Repeat what speaks for the work, where it was seen only once; leave out what is flaky.
 
@@ -143,7 +162,9 @@ class Repeats(Struct):
         seen = [(recipe, run) for recipe, run in without if run is not None]
         for recipe, run in reversed(seen):
             failed = {key for key in wanted - found.keys() if _fails(run, key)}
-            failed -= {key for other, one in seen if other != recipe for key in failed if _fails(one, key)}
+            sure = {key for other, one in seen if other != recipe for key in failed if _fails(one, key)}
+            # What also passes while the change is sabotaged may have failed by chance, twice at one moment.
+            failed -= {key for key in sure if runs.sabotage is None or not _passes(runs.sabotage, key)}
             failed = {key for key in failed if not _is_certain(run, key)}
             found |= await self._differ(recipe, run, failed) if failed else {}
         if COMMAND in found:
@@ -154,9 +175,10 @@ class Repeats(Struct):
     async def find_makers(self, runs: Runs, known: KnownFlaky, base: str) -> None:
         """Find the flaky tests that run through the change and never failed without it."""
         first = self._first or runs
-        broken = first.sabotage or runs.sabotage
+        broken = runs.sabotage or first.sabotage
         for key in self.flaky:
             reached = broken is not None and _find(broken, key) is not None and not _passes(broken, key)
+            reached = reached and key not in self._unreached
             if not reached or not _passes(first.base, key) or known.has_met(key, base):
                 continue
             tries = [await self.again(BASE, {key}) for _ in range(2)]
@@ -215,9 +237,7 @@ def without(seen: Observed, keys: Collection[str]) -> Observed:
 def _deciding(decision: Decision, runs: Runs) -> list[str]:
     """Return the tests because of which work is refused, if they were loaded at all."""
     refused = decision.state is not CheckState.PASSED  # what fails and may is no refusal
-    disputed = [
-        key for key in decision.contested if _passes(runs.base, key) and not _passes(runs.regress, key)
-    ]
+    disputed = [key for key in decision.contested if not _passes(runs.regress, key)]
     if keys := dict.fromkeys((*disputed, *decision.broken, *(decision.failing if refused else ()))):
         return [key for key in keys if not any(_is_unloaded(run, key) for run in (runs.regress, runs.new))]
     by_code = runs.new.report is None and decision.state is CheckState.FAILED
@@ -233,6 +253,12 @@ def _is_certain(seen: Observed, key: str) -> bool:
     """Return whether a test fails on the old code because that lacks a name, as every time."""
     case = _find(seen, key)
     return case is not None and (_is_unloaded(seen, key) or case.reason is Reason.MISSING)
+
+
+def _is_by_chance(seen: Observed, key: str) -> bool:
+    """Return whether a test that was loaded fails by its own assertion: sabotage makes most of them raise."""
+    case = _find(seen, key)
+    return case is not None and case.outcome is TestOutcome.FAILED and case.reason is Reason.ASSERTION
 
 
 def _find(seen: Observed, key: str) -> CaseResult | None:

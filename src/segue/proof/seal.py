@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -49,6 +50,7 @@ from segue.proof.obstacles import NEEDS_NETWORK
 from segue.proof.paths import Classifier, PathKind, find_named
 from segue.proof.repeats import KnownFlaky
 from segue.proof.runners import Ended
+from segue.proof.runs import Observed
 from segue.proof.scenarios import run_scenario
 from segue.proof.scope import Scope, measure_scope
 from segue.proof.setup import CheckSetupFailed, Entries, Environment
@@ -61,6 +63,7 @@ from segue.system.git.objects import Objects
 from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
 
 _MOST_CONTESTED = 10
+_MOST_TESTS = 300
 Examined = tuple[CheckResult, tuple[str, ...]]
 """What a check says, and the tests that fail, but not because a name is missing."""
 
@@ -110,11 +113,13 @@ class Sealer:
         measured: bool = False,
         watched: Collection[str] = (),
         words: str = "",
+        unseen: Collection[str] = (),
     ) -> CheckResult:
         """Run the command on trees made of the base and the head; return what it says about the task.
 
         `before` is what was red before the run, `watched` are tests that proved earlier tasks, `words` is
-        what the task says. `measured`: mutants are to show how sharp the tests are.
+        what the task says, `unseen` are files with its independent tests. `measured`: mutants are to show
+        how sharp the tests are.
         """
         self._last_base = base
         old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
@@ -135,7 +140,7 @@ class Sealer:
             )
             check.kind, check.expected_red = kind, frozenset(expected_red)
             check.known, check.watched = before or KnownFailures(), frozenset(watched)
-            check.words = words
+            check.words, check.unseen = words, tuple(unseen)
             check.met = KnownFlaky.read((self._options.setups or self._scratch) / "flaky.json")
             # What the tests of a test-first task tell apart is not there yet.
             check.is_measured = measured and kind is not TaskKind.TEST_FIRST
@@ -343,11 +348,77 @@ class Sealer:
         seconds = 0.0 if is_known else round(time.monotonic() - began, 3)
         return msgspec.structs.replace(result, output=self._redact(result.output), seconds=seconds)
 
+    async def observe(self, argv: Sequence[str], tree: str) -> Observed:
+        """Run the command once on a tree, sealed, and return how it ended, with its tests by id."""
+        entries = await list_tree(self._objects, tree)
+        named = await find_named(argv, entries.keys(), partial(read_text, self._objects, entries))
+        place, _ = await self._place(entries)
+        classifier = Classifier(named, self._options.control_files, self._modules())
+        place = place.within(await place.build(entries) or place.made_by(argv))
+        comparison = Comparison(self._objects, classifier, entries, entries)
+        check = SealedCheck(tuple(argv), named, comparison, place, place, self._options, self._redact)
+        try:
+            return await check.observe_base(await self._remember(argv, tree), tree)
+        finally:
+            await check.tear_down()
+
+    async def run_twice(
+        self, argv: Sequence[str], base: str, tree: str, files: Collection[str]
+    ) -> tuple[Observed, Observed] | None:
+        """Return how the tests in some files of a tree end, two times; None: its setup commands fail.
+
+        How the command reports its tests is found out on the base.
+        """
+        old, after = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, tree))
+        paths = {**after, **old}
+        named = await find_named(argv, paths.keys(), partial(read_text, self._objects, paths))
+        place, _ = await self._place(after)
+        classifier = Classifier(named, self._options.control_files, self._modules())
+        comparison = Comparison(self._objects, classifier, old, after)
+        try:
+            place = place.within(await place.build(after) or place.made_by(argv))
+        except CheckSetupFailed:
+            return None
+        check = SealedCheck(tuple(argv), named, comparison, place, place, self._options, self._redact)
+        try:
+            return await check.run_twice(await self._remember(argv, base), base, files)
+        finally:
+            await check.tear_down()
+
+    async def run_script(self, argv: Sequence[str], tree: str, script: Path) -> Ended:
+        """Run a script with these arguments on a tree; the first word is the Python for it."""
+        entries = await list_tree(self._objects, tree)
+        place, _ = await self._place(entries)
+        place = place.within(await place.build(entries) or place.made_by(argv))
+        return await place.try_out(argv, Composed(entries), script)
+
+    async def read_change(
+        self, base: str, head: str, suffix: str
+    ) -> tuple[dict[str, tuple[str, str]], list[str]]:
+        """Return both versions of the product's files that a change touches, and the tests of the base."""
+        old, new = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
+        classifier, files = Classifier((), self._options.control_files), dict[str, tuple[str, str]]()
+        for path in sorted({**old, **new}):
+            is_code = path.endswith(suffix) and classifier.kind(path, path not in old) is PathKind.CODE
+            if is_code and old.get(path) != new.get(path):
+                texts = [await read_text(self._objects, tree, path) for tree in (old, new)]
+                files[path] = (texts[0], texts[1])
+        is_test = (one for one in old if one.endswith(suffix) and classifier.kind(one) is PathKind.TEST)
+        return files, [await read_text(self._objects, old, one) for one in islice(is_test, _MOST_TESTS)]
+
+    async def describe_result(self, base: str, head: str) -> str:
+        """Return the public names that the work has made or altered: no bodies, and none of its tests."""
+        from segue.proof.interface import describe_new_names
+
+        old, new = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
+        classifier = Classifier((), self._options.control_files)
+        return await describe_new_names(self._objects, old, new, classifier)
+
     async def _remember(self, argv: Sequence[str], base: str, left_out: Sequence[str] = ()) -> Path:
         """Return where a result on the base is kept: by tree, command, means and environment."""
         tree = (await self._objects.git("rev-parse", f"{base}^{{tree}}")).out.decode() if base else ""
         options = msgspec.structs.replace(
-            self._options, known_failures=(), bases=None, setups=None, effort=Effort()
+            self._options, known_failures=(), bases=None, setups=None, environments=None, effort=Effort()
         )
         inputs = input_facts(self._inputs, self._scratch) if self._inputs is not None else []
         sealed = (

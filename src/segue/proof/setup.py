@@ -26,6 +26,9 @@ from segue.system.lane import is_dependency
 Run = Callable[[Sequence[str], Path], Awaitable[Ended]]
 """Runs a command on a tree, with the network."""
 Entries = Mapping[str, TreeEntry]
+_RECORD = "installed.json"
+_MOST_KEPT = 4
+_HOUR, _WEEK = 3600.0, 7 * 86400.0
 
 
 class CheckSetupFailed(SegueError):
@@ -89,10 +92,16 @@ class Environment(msgspec.Struct, frozen=True):
         """The folder with what was made."""
         return self.home.with_name(self.facts.same) if self.facts.same else self.home
 
+    def use(self) -> Environment:
+        """Note that it is used, and return it as if it had just been made."""
+        for home in (self.home, self.place):
+            (home / _RECORD).touch()
+        return Environment(self.home, replace(self.facts, doubts=None))
+
     def keep(self, **facts: object) -> Environment:
         """Change its record, and return it as it is now."""
         changed = replace(self.facts, **facts)
-        write_atomic(self.home / "installed.json", encode_note(changed))
+        write_atomic(self.home / _RECORD, encode_note(changed))
         return Environment(self.home, changed)
 
 
@@ -100,29 +109,36 @@ class Setup:
     """The environments that setup commands have made, by what they read for it."""
 
     def __init__(
-        self, commands: Sequence[Sequence[str]], scratch: Path, salt: str = "", by_check: bool = False
+        self,
+        commands: Sequence[Sequence[str]],
+        scratch: Path,
+        salt: str = "",
+        by_check: bool = False,
+        is_kept: bool = False,
     ) -> None:
         """Know the commands; another salt makes them run again.
 
         `by_check`: it is a check that makes an environment for itself, as Tox does. How it ends does not
-        matter, and only environments are kept of what it leaves.
+        matter, and only environments are kept of what it leaves. `is_kept`: they outlive the run.
         """
-        self._commands, self._by_check = commands, by_check
+        self._commands, self._by_check, self._is_kept = commands, by_check, is_kept
         facts = encode_note(([list(command) for command in commands], salt))
         self._folder = scratch / "setup" / hashlib.sha256(facts).hexdigest()[:32]
 
     def find(self, entries: Entries) -> Environment | None:
         """Return what the commands would make of a tree, if they have made it before."""
         names = list_names(entries)
-        for record in sorted(self._folder.glob("*/installed.json")):
-            facts = decode_note(record.read_bytes(), Installed)
-            if facts.fits(entries, names):
-                return Environment(record.parent, facts)
+        for record in sorted(self._folder.glob(f"*/{_RECORD}")):
+            found = Environment(record.parent, decode_note(record.read_bytes(), Installed))
+            if found.facts.fits(entries, names) and found.place.is_dir():
+                return found.use() if self._is_kept else found
         return None
 
     def first(self) -> Environment | None:
-        """Return the environment that the run began with."""
-        records = list(self._folder.glob("*/installed.json"))
+        """Return the environment that the run began with; None: that is not known."""
+        if self._is_kept:
+            return None
+        records = list(self._folder.glob(f"*/{_RECORD}"))
         found = [Environment(one.parent, decode_note(one.read_bytes(), Installed)) for one in records]
         return min(found, key=lambda one: one.facts.made, default=None)
 
@@ -150,8 +166,21 @@ class Setup:
             target.parent.mkdir(parents=True, exist_ok=True)
             (tree / path).rename(target)
         shutil.rmtree(tree, ignore_errors=True)
-        write_atomic(home / "installed.json", encode_note(found))
+        write_atomic(home / _RECORD, encode_note(found))
         return Environment(home, found)
+
+
+def clear_kept(environments: Path) -> None:
+    """Delete environments that nobody has used for a week, and of many the older ones.
+
+    What was used within the last hour may be in use.
+    """
+    for folder in environments.glob("*/setup/*"):
+        used = {record.parent: record.stat().st_mtime for record in folder.glob(f"*/{_RECORD}")}
+        for number, home in enumerate(sorted(used, key=lambda one: -used[one])):
+            age = time.time() - used[home]
+            if age > (_HOUR if number >= _MOST_KEPT else _WEEK):
+                shutil.rmtree(home, ignore_errors=True)
 
 
 def _has_environment(place: Path) -> bool:

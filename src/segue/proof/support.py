@@ -112,7 +112,9 @@ class Support:
 
         So with the old product: then the product, which was changed too, is not what makes it green.
         """
-        changed = set(self._comparison.changed(PathKind.CODE, PathKind.MERGED)) - self.doubtful
+        changed = {path for path in self._comparison.changed(PathKind.CODE) if language(path)} - self.doubtful
+        if new.opened is not None:  # what the check does not look at is nothing that it could be about
+            changed &= set(new.opened)
         red = passed(new, self._base) - passed(self._base, self._base)
         if not (self.doubtful and changed and red):
             return False

@@ -45,7 +45,8 @@ def wrap_svg(
         head = f'class="{kind}" viewBox="0 0 {width:g} {height:g}" role="group" aria-label="{safe}"'
         return f"<svg {head}><title>{safe}</title><desc>{escape_text(describe)}</desc>{inside}</svg>"
     size = f'width="{width:g}" height="{height:g}" ' if fixed else ""
-    head = f'{size}class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{safe}"'
+    role = "group" if "<a " in inside else "img"  # links inside a picture cannot be reached
+    head = f'{size}class="{kind}" viewBox="0 0 {width:g} {height:g}" role="{role}" aria-label="{safe}"'
     return f"<svg {head}><title>{safe}</title>{inside}</svg>"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from segue.domain import events as e
-from segue.domain.amounts import describe_until, format_count, format_duration
+from segue.domain.amounts import describe_until, format_count, format_duration, list_some
 from segue.domain.statement import describe_proof
 from segue.domain.verdict import Result
 
@@ -52,6 +52,12 @@ def _describe_task_end(event: e.TaskEnded) -> str:
 def _describe_collision(event: e.TaskCollided) -> str:
     others = ", ".join(event.tasks) or "new commits"
     return f"task {event.task} collides with {others}: {event.reason}: {_THEN[event.then]}"
+
+
+def _describe_kept(event: e.WorkKept) -> str:
+    if not event.ref:
+        return f"what task {event.task} had left is in the work tree again"
+    return f"what task {event.task} left ({list_some(event.files, 5)}) is kept as {event.ref}"
 
 
 _THEN = {"again": "it is run again", "resolve": "an agent resolves it", "human": "it needs a human"}
@@ -127,8 +133,12 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.GatePassed: lambda v: f"a person let it continue after task {v.task}",
     e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",
     e.TaskEnded: _describe_task_end,
+    e.WorkKept: _describe_kept,
     e.StepAdopted: lambda _: "continues where it was interrupted",
     e.PlanRevised: lambda v: f"plan of {format_count(len(v.new), 'step')}: {v.reason}",
+    e.AgentChosen: lambda v: (
+        f"{v.agent} {'takes over from ' + v.before if v.before else 'begins'}: {v.reason}"
+    ),
     e.AgentReplaced: lambda v: f"{v.agent} is unavailable ({v.reason}): switched to {v.next}",
     e.CheckRun: _describe_check,
     e.BaseChecked: _describe_base,

@@ -236,7 +236,14 @@ class App(Struct, frozen=True):
         """Return what Segue lends to the parts of a run."""
         from segue.system.services import Services
 
-        return Services(repo or self.repo, self.state_dir, processes, self.redactor(), self.isolation())
+        return Services(
+            repo or self.repo,
+            self.state_dir,
+            processes,
+            self.redactor(),
+            self.isolation(),
+            _find_way_out(),
+        )
 
     def isolation(self) -> Isolation:
         """Return the sandbox that the settings ask for; what works is found out when it is first needed."""
@@ -347,6 +354,13 @@ def make_own_folder(path: Path) -> None:
             ignore.unlink(missing_ok=True)
             path.rmdir()
         raise write_error(error, ignore) from error
+
+
+def _find_way_out() -> tuple[str, ...]:
+    """Return the command of the server with the tools by which agents end their task, if a part has one."""
+    from segue.domain.installed import import_name, socket_variants
+
+    return next((import_name(where)() for where in socket_variants("way-out").values()), ())
 
 
 def _make_private(database: str) -> None:

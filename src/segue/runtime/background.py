@@ -11,8 +11,8 @@ from segue.domain.errors import Locked, SegueError, UsageError
 from segue.domain.installed import find_variant
 from segue.domain.run import Run, RunState
 from segue.runtime.app import App
+from segue.runtime.ending import close_run
 from segue.runtime.open import OpenRun
-from segue.runtime.session import close_run
 from segue.system import identity
 from segue.system.process.folder import end_orphans
 from segue.system.process.segue import has_ended, start_in_background

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from segue.domain.errors import Locked, UsageError
 from segue.domain.events import PLAN_GATE, PlanRevised, StateImported, TaskCommented
 from segue.domain.plan import BuildPhase, MalformedPlan, read_plan, revise
+from segue.domain.question import is_question
 from segue.domain.results import EndOutput
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
@@ -29,6 +30,7 @@ from segue.runtime.overrides import (
     hold_run,
     tell_running,
 )
+from segue.runtime.pull_request import find_returned
 from segue.view.load import load_view
 
 if TYPE_CHECKING:
@@ -119,16 +121,19 @@ def _keep(one: Any, known: Mapping[str, Task]) -> Any:
 _MOST_CHARS = 20_000
 
 
-async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> bool:
+async def comment(app: App, run: Run, key: str, text: str, via: str = "", *, answers: bool = False) -> bool:
     """Store a comment on a task, or on the plan, for the next attempt; a task that is done is open again.
 
-    While the run works, it takes the comment itself before the task begins: then the result is True.
+    `answers`: its agent must have asked something. While the run works, it takes the comment itself before
+    the task begins: then the result is True.
     """
     words = text.strip()
     if not words or len(words) > _MOST_CHARS:
         raise UsageError(
             f"A comment needs words, at most {_MOST_CHARS} characters.", kept="Nothing was changed."
         )
+    if answers:
+        _check_question(app, run, key)
     try:
         if run.spec.origin is not None:
             await _comment_in_fleet(app, run, key, words, via)
@@ -141,12 +146,20 @@ async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> boo
 
 
 async def _comment_here(app: App, run: Run, key: str, words: str, via: str) -> None:
+    with app.store(read_only=True) as known:
+        returned = find_returned(known, run, key)
+    if returned is not None and returned.status is TaskStatus.DONE:
+        raise UsageError(
+            f"Task {key} is done, and in no source that could open it again.",
+            kept="Nothing was changed.",
+            hint=f"Comment on the task whose work it corrected: segue status {run.id}",
+        )
     async with hold_run(app, run, via) as held:
         if key == PLAN_GATE:
             _check_plan(app, run)
             await held.journal.emit(TaskCommented(PLAN_GATE, words, held.by))
             return
-        task = find_task(held.source, key)
+        task = returned or find_task(held.source, key)
         await held.journal.emit(TaskCommented(key, _with_question(held.journal, key, words), held.by))
         if task.status is not TaskStatus.PENDING:
             await _open_again(held, task)
@@ -204,6 +217,18 @@ async def _open_again(held: HeldRun, task: Task) -> None:
     if run.state is RunState.DONE:
         note = f"Task {task.key} will be done again, with the comment on it."
         await held.journal.set_state(RunState.NEEDS_HUMAN, note)
+
+
+def _check_question(app: App, run: Run, key: str) -> None:
+    """Refuse an answer where nobody has asked."""
+    with app.store(read_only=True) as store:
+        task = load_view(store, run).tasks.get(key)
+    if task is None or not is_question(task.reason or ""):
+        raise UsageError(
+            f"Task {key} of run {run.id} asks nothing.",
+            kept="Nothing was changed.",
+            hint=f'Say what should be different: segue task comment {key} "…"',
+        )
 
 
 def _check_plan(app: App, run: Run) -> None:

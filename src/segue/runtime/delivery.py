@@ -257,7 +257,7 @@ class Delivering(Struct, frozen=True):
             branch=tree.branch,
             head=head,
             target=self.target,
-            title=clean(write_title(_read_heading(self.source) or self.source.title, cards)),
+            title=clean(write_title(read_heading(self.source) or self.source.title, cards)),
             text=clean(render_request(cards, run.id, note)),
             level=weakest_level(cards),
             ready=not note,
@@ -271,7 +271,7 @@ async def _return(found: Delivered) -> Delivered:
     return found
 
 
-def _read_heading(source: Source) -> str:
+def read_heading(source: Source) -> str:
     """Return the heading of the file that lists the tasks, if it says what they are about."""
     if source.outline is not None or not source.contract_files:
         return ""

@@ -20,7 +20,7 @@ from segue.domain.amounts import format_count, list_some
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing
 from segue.domain.proof import Seal
 from segue.domain.workspace import Snapshot
-from segue.ports import Agent, Installation, Problem
+from segue.ports import Agent, Capabilities, Installation, Problem
 from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
@@ -64,6 +64,8 @@ class AgentReport(Struct, frozen=True):
     exit_code: int
     behaviour: str = ""
     """How this version was seen to behave."""
+    untold: tuple[str, ...] = ()
+    """What nobody learns from it."""
 
     @property
     def summary(self) -> str:
@@ -194,7 +196,14 @@ def _report(app: App, name: str, services: Services) -> AgentReport:
         fix=problems[0].fix if problems else "",
         exit_code=problems[0].exit_code if problems else 0,
         behaviour=seen.summary if seen else "",
+        untold=_find_untold(agent.can, found) if agent else (),
     )
+
+
+def _find_untold(can: Capabilities, found: Installation) -> tuple[str, ...]:
+    """Return what an agent does not tell: what launches use or cost, and how some of them ended."""
+    cost = "" if can.reports_cost else "what it costs"
+    return tuple(filter(None, (found.untold, cost if can.reports_usage else "what it uses and costs")))
 
 
 async def _observe(app: App, report: AgentReport) -> AgentReport:

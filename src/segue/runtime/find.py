@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from segue.store.store import Store
 
 _LOG = Log("runs")
+NEWEST = ("last", "latest")
+"""Words for the newest run."""
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
 
@@ -29,7 +31,7 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
 
     Raises UsageError if there is none.
     """
-    run = _named(store, name) or _newest(store, app)
+    run = _named(store, name) or newest_run(store, app)
     if run is not None:
         return run
     found = _find_elsewhere(store, app)
@@ -63,16 +65,19 @@ def find_unfinished(store: Store, app: App, name: str | None, *, idle: bool = Fa
         is_driven = run.spec.origin is not None and run.state in ACTIVE
         return run.state is not RunState.DONE and not (idle and is_driven)
 
-    return _newest(store, app) if name == "last" else _named(store, name) or _newest(store, app, is_wanted)
+    if name in NEWEST:
+        return newest_run(store, app)
+    return _named(store, name) or newest_run(store, app, is_wanted)
 
 
 def _named(store: Store, name: str | None) -> Run | None:
-    if name is None or name == "last":
+    if name is None or name in NEWEST:
         return None
     run = store.run(name)
     if run is None:
         raise UsageError(
-            f"There is no run {name!r}.{_meant(store, name)}", hint="List the runs: segue status"
+            f"There is no run {name!r}.{_meant(store, name)}",
+            hint="List the runs: segue status   The newest is `last`",
         )
     return run
 
@@ -81,7 +86,7 @@ def _meant(store: Store, name: str) -> str:
     return suggest(name, [run.id for run in store.runs(limit=_KNOWN)], alike=0.8)
 
 
-def _newest(store: Store, app: App, is_wanted: Callable[[Run], bool] = lambda _run: True) -> Run | None:
+def newest_run(store: Store, app: App, is_wanted: Callable[[Run], bool] = lambda _run: True) -> Run | None:
     """Return the newest run of this work tree, or of the repository if the work tree has none of its own.
 
     What you submitted from here to a fleet counts, wherever it is driven. Runs of other repositories, other

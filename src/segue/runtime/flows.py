@@ -57,12 +57,18 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
         flow = with_phase(flow, PHASES["independent"])
     if settings.judged_by is not None and settings.flow is None:
         flow = with_phase(flow, PHASES["verify"])
-    for path, reason in _without_effect(loaded, flow, planned):
+    for path, reason in (*_without_effect(loaded, flow, planned), *_without_exam(loaded, flow)):
         raise UsageError(
             f"{path} (from {loaded.where(path)}) has no effect: {reason}.",
             hint=f"Leave it out, or choose a flow that uses it; this one is {' → '.join(flow.names)}",
         )
     return flow
+
+
+def _without_exam(loaded: LoadedSettings, flow: Flow) -> Iterator[tuple[str, str]]:
+    is_asked = loaded.origin("proof.combine") != "default" and loaded.settings.proof.combine
+    if is_asked and not flow.has("independent"):
+        yield "proof.combine", "nobody writes independent tests"
 
 
 def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool) -> list[Role]:

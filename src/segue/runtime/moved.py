@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import Locked, SegueError, UsageError
+from segue.domain.results import CommitOutput, read_as
 from segue.domain.run import USUAL_RUNS, RepositoryMark, Run, RunSpec
 from segue.store.address import is_postgres
 from segue.system import identity
@@ -61,16 +62,13 @@ def find_elsewhere(
     store: Store, app: App, here: GitPlace, wanted: Callable[[Run], bool] = lambda _run: True
 ) -> Elsewhere | None:
     """Return where this repository was when a wanted run began; None if it is not known from elsewhere."""
-    known = [
-        (run, run.spec.repository)
-        for run in store.runs(kinds=USUAL_RUNS)
-        if run.spec.repository is not None and run.spec.repo != str(here.root) and wanted(run)
-    ]
+    others = [run for run in store.runs(kinds=USUAL_RUNS) if run.spec.repo != str(here.root) and wanted(run)]
+    known = [(run, run.spec.repository) for run in others if run.spec.repository is not None]
     own = read_id(here) if known else ""
     same = [run for run, kept in known if kept.id == own]
     copied = bool(same)
     if not same and here.git_dir == here.common:
-        same = _find_clones(here, known)
+        same = _find_clones(here, known) or _find_by_work(store, app, here, others)
     places = {run.spec.repo: run for run in reversed(same)}
     if not places:
         return None
@@ -93,10 +91,26 @@ def _find_clones(here: GitPlace, known: list[tuple[Run, RepositoryMark]]) -> lis
     return [run for run, theirs in alike if theirs == roots]
 
 
+def _find_by_work(store: Store, app: App, here: GitPlace, runs: list[Run]) -> list[Run]:
+    """Return the runs whose folder is gone and whose first commit is here: older versions left no mark."""
+    found: dict[str, bool] = {}
+    for run in runs:
+        kept, folder = run.spec.repository, run.spec.repo
+        away = is_postgres(app.database()) and (kept is None or kept.host != identity.host())
+        if found.get(folder) or away or (kept and not kept.roots) or find_place(Path(folder)) is not None:
+            continue
+        steps = (step for step in store.steps(run.id) if step.phase == "commit")
+        commit = next((made for step in steps if (made := read_as(CommitOutput, step.output).commit)), None)
+        if commit is not None:
+            found[folder] = ask_git(here, "merge-base", commit, "HEAD").decode().strip() == commit
+    return [run for run in runs if found.get(run.spec.repo)]
+
+
 def _describe_there(app: App, here: GitPlace, run: Run, copied: bool) -> str:
     """Name the place of a run if its repository may still be there; empty if it is gone."""
     kept, folder = run.spec.repository, Path(run.spec.repo)
-    assert kept is not None
+    if kept is None:
+        return ""  # known by its work, and gone
     if is_postgres(app.database()) and kept.host != identity.host():
         return f"{folder} on the machine {kept.host}, where run {run.id} worked"
     there = find_place(folder)

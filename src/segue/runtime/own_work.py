@@ -23,6 +23,7 @@ from segue.flow.proving import count_mutants, level_of, reaches
 from segue.flow.survey import allow_later, is_asked_for
 from segue.proof.execute import sweep
 from segue.proof.scope import Scope
+from segue.proof.setup import clear_kept
 from segue.reports.card.build import build_own_card
 from segue.reports.card.card import ProofCard
 from segue.runtime.app import App, make_own_folder
@@ -36,7 +37,7 @@ from segue.system.sweep import delete
 from segue.view.task import TaskView
 
 Tell = Callable[[str], None]
-_FOLDER, _OWNER = "check-", "owner"
+_FOLDER, _OWNER, _ENVIRONMENTS = "check-", "owner", "environments"
 _KEPT = "Nothing was checked, and nothing was changed."
 _TOO_LONG = "Raise check_timeout, or choose a faster command: segue check -- COMMAND"
 _LISTED = 5
@@ -131,6 +132,7 @@ async def check_work(app: App, work: OwnWork, about: str, tell: Tell) -> Checked
     make_own_folder(app.state_dir)
     scratch = private_folder(app.state_dir.absolute() / "scratch")
     _clear_killed(scratch)
+    clear_kept(app.state_dir / _ENVIRONMENTS)
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=scratch))
     try:
         (folder / _OWNER).write_text(identity.me())
@@ -146,6 +148,8 @@ def _clear_killed(scratch: Path) -> None:
             if identity.is_dead((folder / _OWNER).read_text()):
                 sweep(folder)
                 delete(scratch, folder)
+    for folder in scratch.with_name(_ENVIRONMENTS).glob("*"):
+        sweep(folder)
 
 
 class _Check:
@@ -154,7 +158,8 @@ class _Check:
     def __init__(self, app: App, work: OwnWork, about: str, tell: Tell, folder: Path) -> None:
         self._app, self._work, self._about, self._tell = app, work, about, tell
         self._folder = folder
-        self._checking: Checking = make_checking(app, work.repo, folder, folder / "guard")
+        kept = app.state_dir.absolute() / _ENVIRONMENTS
+        self._checking: Checking = make_checking(app, work.repo, folder, folder / "guard", environments=kept)
         self._redact = app.redactor().text
         self._began = time.time()
 

@@ -16,19 +16,23 @@ from segue.domain.graph import refuse_cycles
 from segue.domain.job import AgentChoice, Role, read_chain
 from segue.domain.run import Run, RunKind, RunSpec, TrialSpec
 from segue.domain.task import Task, TaskKind, TaskList, TaskStatus
+from segue.domain.text import plain
+from segue.flow.agents import vendor_of
 from segue.flow.context import Policy
 from segue.flow.phase import PRESETS, Flow, make_flow
 from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
-from segue.runtime.delivery import check_delivery
+from segue.runtime.delivery import check_delivery, read_heading
 from segue.runtime.flows import choose_flow, roles_of
 from segue.runtime.preconditions import check_proof, required_level
 from segue.runtime.task_choice import ALL, TaskChoice, select_tasks
 from segue.runtime.wiring import agent_kind, make_agent
+from segue.system.git.folders import git_dirs, read_branch
 from segue.system.process.processes import Processes
 
 _MOST_NOTICES = 3
+_TITLE = 100
 NO_TASKS = "No pending tasks to process."
 _RESOLUTIONS = {"planned": 5, "listed": 2}
 """How often a task is sent back when nothing else is set."""
@@ -47,6 +51,8 @@ class RunPlan(Struct, frozen=True):
     agent: str
     """The agents for everything that no role is named for, as they were written."""
     chains: Mapping[Role, tuple[AgentChoice, ...]]
+    stronger: Mapping[TaskKind, tuple[AgentChoice, ...]]
+    """Who takes over when the work is refused, by the kind of the task."""
     judge: str | None
     """Who judges, by name; None: nobody."""
     listing: TaskList
@@ -70,12 +76,17 @@ class RunPlan(Struct, frozen=True):
         return Policy(
             commit=settings.commit,
             allow_no_change=settings.allow_no_change,
-            continue_after_failure=_continues(settings),
+            escalate=settings.escalate,
+            handover_bytes=settings.limits.handover_bytes,
+            continue_after_failure=settings.on_failure == "continue",
             max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
             resolutions=most_resolutions(settings, planned=self.source.outline is not None),
             require=required_level(settings)[0],
             independent=self.flow.has("independent"),
+            combine=self.flow.has("independent") and settings.proof.combine,
+            exam_rounds=settings.proof.exam_rounds,
+            exam_cost=settings.proof.exam_cost_usd,
             gates=settings.gates,
             union=settings.merge_union,
         )
@@ -111,7 +122,19 @@ class RunPlan(Struct, frozen=True):
             kind=RunKind.TRIAL if trial else self.source.run_kind,
             phases=self.flow.names,
             trial=trial,
+            title=name_work(self.source, self.listing),
+            branch=read_branch(folders[0], {})[0] if (folders := git_dirs(repo)) else "",
         )
+
+
+def name_work(source: Source, listing: TaskList) -> str:
+    """Return what people call the work: its heading, else its first task; empty: its source says it."""
+    if heading := read_heading(source):
+        return plain(heading, _TITLE)
+    if not listing.tasks or source.run_kind in (RunKind.FEATURE, RunKind.BUILD):
+        return ""
+    more = len(listing.tasks) - 1
+    return plain(listing.tasks[0].title, _TITLE) + (f" and {more} more" if more else "")
 
 
 def _read_trial() -> TrialSpec | None:
@@ -202,7 +225,24 @@ def _plan(
         )
     roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search_service is None)
     chains = {role: choose_agents(app, role, agent) for role in roles}
-    return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
+    stronger = _choose_stronger(app, chains[Role.EXECUTE])
+    return RunPlan(app, source, flow, agent, chains, stronger, judge, listing, chosen)
+
+
+def _choose_stronger(app: App, workers: Sequence[AgentChoice]) -> dict[TaskKind, tuple[AgentChoice, ...]]:
+    """Return who takes over when the work is refused, by the kind of the task."""
+    settings = app.loaded.settings
+    stronger = {
+        TaskKind(kind): _read_agents(app, f"escalate_to.{kind}", text)
+        for kind, text in settings.escalate_to.items()
+    }
+    if settings.escalate and len(workers) == 1 and not stronger:
+        raise UsageError(
+            f"escalate (from {app.loaded.where('escalate')}) has no effect: nobody comes after "
+            f"{workers[0].name}.",
+            hint="Name somebody stronger: --agent CHEAP,STRONG   or set [escalate_to]",
+        )
+    return stronger
 
 
 def _check_asked(plan: RunPlan) -> None:
@@ -241,12 +281,6 @@ def _check_keys(source: Source, listing: TaskList) -> None:
                 hint=f"Give every task a key of its own without slashes, in the source {source.kind!r}",
             )
         seen.add(task.key)
-
-
-def _continues(settings: Settings) -> bool | None:
-    """Return whether other tasks continue when one fails: with several at once they do, if unset."""
-    chosen = settings.continue_with_remaining_tasks
-    return True if chosen is None and settings.jobs > 1 else chosen
 
 
 def _check_lanes(settings: Settings) -> None:
@@ -291,15 +325,43 @@ def choose_agents(app: App, role: Role, default: str) -> tuple[AgentChoice, ...]
     settings = app.loaded.settings
     instead = settings.roles.execute if role in (Role.ADDRESS, Role.TEST) else None
     text = getattr(settings.roles, role) or instead or default
+    chain = _read_agents(app, f"The role {role}", text)
+    if role is Role.TEST and settings.roles.test is None:
+        return _choose_writers(app, chain)
+    return chain
+
+
+def _read_agents(app: App, where: str, text: str) -> tuple[AgentChoice, ...]:
     try:
-        chain = read_chain(text, settings.model)
+        chain = read_chain(text, app.loaded.settings.model)
     except ValueError as error:
-        raise UsageError(f"The role {role}: {error}.", hint="See: segue agent list") from None
+        raise UsageError(f"{where}: {error}.", hint="See: segue agent list") from None
     for choice in chain:
         agent_kind(choice.agent, app.loaded)
-    if role is Role.TEST and settings.roles.test is None:
-        return (*chain[1:], chain[0])  # preferably not who does the work
     return chain
+
+
+def _choose_writers(app: App, workers: tuple[AgentChoice, ...]) -> tuple[AgentChoice, ...]:
+    """Return who writes tests if nobody was named: preferably somebody of another vendor than the worker.
+
+    Whoever the settings name for anything, or configure, may; not one that works elsewhere, and none that
+    has no vendor.
+    """
+    settings = app.loaded.settings
+    texts = [settings.agent, *(getattr(settings.roles, role) for role in Role), *settings.agents]
+    named = [choice for text in texts if text for choice in read_chain(text)]
+    own = vendor_of(workers[0].agent)
+    others = [one for one in (*workers[1:], *named) if vendor_of(one.agent) != own]
+    foreign = [one for one in others if _writes_here(app, one.agent)]
+    rest = [one for one in (*workers[1:], workers[0]) if one not in foreign]
+    return (*dict.fromkeys(foreign), *rest)
+
+
+def _writes_here(app: App, name: str) -> bool:
+    """Return whether an agent is a vendor's and works on this machine."""
+    if not getattr(agent_kind(name, app.loaded), "has_vendor", True):
+        return False
+    return not make_agent(name, app.loaded, app.services(Processes())).can.cloud
 
 
 def judge_name(app: App, source: Source, agent: str) -> str:

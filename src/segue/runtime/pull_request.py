@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count
-from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
+from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target, is_feedback
 from segue.domain.errors import NeedsHuman, SegueError, UsageError
 from segue.domain.events import FeedbackAnswered, FeedbackReceived, NoticeGiven, WorkDelivered
 from segue.domain.results import Nothing, StepFacts, StepResult
@@ -209,14 +209,14 @@ def _read_received(store: Store, run: str) -> list[FeedbackReceived]:
 
 
 def find_returned(store: Store, run: Run, key: str) -> Task | None:
-    """Return a task that came back from the pull request, as far as it is known."""
-    received = next((event for event in _read_received(store, run.id) if event.task == key), None)
-    if received is None:
-        return None
-    task = load_view(store, run).tasks.get(key)
+    """Return a task that came back, from the pull request or the run itself, as far as it is known."""
+    task = load_view(store, run).tasks.get(key) if is_feedback(key) else None
     done = task is not None and task.state in _DONE
     status = TaskStatus.DONE if done else TaskStatus.PENDING
-    return replace(task_of(received), status=status)
+    received = next((event for event in _read_received(store, run.id) if event.task == key), None)
+    if received is not None:
+        return replace(task_of(received), status=status)
+    return Task(key, task.title, "", status) if task is not None else None
 
 
 def _find_delivered(view: RunView, run: Run) -> Delivered:

@@ -63,6 +63,13 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
 }
 """The same with what the parts of Segue bring that are installed."""
 
+_MODELS = {
+    "codex": ("gpt", "o1", "o3", "o4", "openai"),
+    "claude": ("opus", "sonnet", "haiku", "anthropic"),
+    "gemini": ("google",),
+}
+"""Agent → how the names of its models begin."""
+
 
 class Plugin(Struct, frozen=True):
     """One variant of a socket, and where it comes from."""
@@ -164,9 +171,18 @@ def _unknown(socket: str, name: str, also: Iterable[str]) -> UsageError:
     refuse_missing(socket, name, f"The {_singular(socket)} {name}")
     known = sorted({*names(socket), *also})
     return UsageError(
-        f"There is no {_singular(socket)} {name!r}.{suggest(name, known)}",
+        f"There is no {_singular(socket)} {name!r}.{_describe_meant(name, known)}",
         hint=f"Known {socket}: {', '.join(known)}",
     )
+
+
+def _describe_meant(name: str, known: Sequence[str]) -> str:
+    """Suggest what is meant: `claude-code` and `Claude Code` are claude, `gpt-5` is a model of codex."""
+    words = name.casefold().replace("_", "-").replace(" ", "-").split("-")
+    if inside := next((one for one in known if one in words), None):
+        return f" Did you mean {inside!r}?"
+    maker = next((one for one, models in _MODELS.items() if words[0] in models and one in known), None)
+    return f" Is it a model? Then: --agent {maker}:{name}" if maker else suggest(name, known)
 
 
 def _singular(socket: str) -> str:

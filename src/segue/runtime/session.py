@@ -11,46 +11,55 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from segue import __version__
 from segue.config.settings import FinalSettings
 from segue.domain.errors import (
     AGAIN,
-    CheckUnready,
-    CredentialsError,
     HandedOver,
     Interrupted,
-    JudgeFailed,
     LeaseLost,
     NeedsHuman,
     SegueError,
     ServiceAway,
-    StoreAway,
     StoreError,
+    StoreFull,
     TimeLimit,
     WaitsElsewhere,
 )
-from segue.domain.events import NoticeGiven, RunEnded, RunResumed, RunStarted, StateImported, TaskMarked
+from segue.domain.events import NoticeGiven, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.results import read_launch
 from segue.domain.run import RunState
 from segue.domain.source import HookTime
 from segue.domain.task import TaskStatus
 from segue.domain.workspace import Workspace
 from segue.flow.agents import Launcher
+from segue.flow.budgets import Budgets
 from segue.flow.commands import FinalCommand, FinalReport, run_final_commands, run_hooks
 from segue.flow.context import RunContext, Survey
 from segue.flow.earlier import read_earlier, read_touched
-from segue.flow.scheduler import run_tasks
+from segue.flow.scheduler import Tally, combine_tasks, run_tasks
 from segue.flow.survey import end_survey, ends_in_time
 from segue.ports import Observer, ReviewSubject
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import DetachedTests
+from segue.runtime.budgets import spending_of
+from segue.runtime.ending import close_run, last_seen, state_after
 from segue.runtime.guard import list_contract, make_contract, make_guard
 from segue.runtime.open import OpenRun, make_remote
 from segue.runtime.past import find_unrecorded, name_ticked
 from segue.runtime.preconditions import hook_commands
 from segue.runtime.pull_request import PullRequestFeedback
-from segue.runtime.wiring import command_runner, examine_project, hook_runner, make_checking
+from segue.runtime.wiring import (
+    command_runner,
+    examine_project,
+    find_combining,
+    find_comparing,
+    hook_runner,
+    make_checking,
+)
 from segue.store.database import EVERY_SECOND, Disconnected
 from segue.system.files import explain_full_disk
+from segue.system.git.aside import WorkAside
 from segue.system.git.branches import LocalBranches
 from segue.system.git.folders import common_dir
 from segue.system.git.outside import read_config
@@ -250,6 +259,9 @@ class _Session:
             await self._account_for_all()
             if lanes is not None:
                 await lanes.finish(context)
+                tally = Tally(context)
+                await combine_tasks(context, opened.spec.tasks, tally)
+                tally.conclude()
             await self._verify_delivery(before)
             if lanes is not None:
                 await lanes.close()
@@ -330,6 +342,7 @@ class _Session:
             journal=self._journal,
             source=opened.source,
             agents=parts.agents,
+            stronger=parts.stronger,
             workspace=make_workspace(opened, self._journal),
             policy=opened.plan.policy,
             launcher=self._launcher(guard),
@@ -339,12 +352,15 @@ class _Session:
             reviewing=parts.reviewing,
             judging=parts.judging,
             building=parts.building,
+            combine=find_combining() if opened.plan.policy.combine else None,
+            compare=find_comparing(),
             resumed_by_person=self._is_resumed_by_person(),
             testing=DetachedTests(opened.repo, folder / "independent", opened.app.exams()),
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
             touched=read_touched(self._store, opened.run.source_key) if opened.spec.lanes else {},
             contract=list_contract(opened) if parts.cloud else {},
             survey=Survey(is_timed=self._knows_times()),
+            aside=None if parts.cloud else WorkAside(opened.repo, opened.run.id),
         )
 
     def _knows_times(self) -> bool:
@@ -370,6 +386,9 @@ class _Session:
             limits.launch(),
             limits.budget(),
             limits.attempts,
+            Budgets(
+                limits.budgets(), spending_of(self._store, self._journal.run.id, self._opened.stored.repo)
+            ),
             guard=guard,
             slots=limits.slots,
             folders=(self._opened.app.run_folder(self._opened.run.id), common_dir(self._opened.repo.git_dir)),
@@ -390,12 +409,12 @@ class _Session:
         facts = (spec.source, spec.repo, spec.agent, spec.flow, spec.model, spec.tasks)
         isolation = "" if opened.parts.cloud else opened.parts.services.isolation.label
         if opened.fresh:
-            await journal.emit(RunStarted(*facts, base=spec.base, isolation=isolation))
+            await journal.emit(RunStarted(*facts, base=spec.base, isolation=isolation, segue=__version__))
             await journal.emit(make_contract(opened, guard))
             for said in (await read_config(opened.repo.place)).unsigned if not opened.parts.cloud else ():
                 await journal.emit(NoticeGiven(said))
         else:
-            await journal.emit(RunResumed(*facts, last_seen(self._store, run.id), isolation))
+            await journal.emit(RunResumed(*facts, last_seen(self._store, run.id), isolation, __version__))
         for prefix in opened.past.redo:
             await journal.redo(prefix)
         await self._settle()
@@ -447,7 +466,7 @@ def make_workspace(opened: OpenRun, journal: Journal) -> Workspace:
 async def _until_asked_to_stop(journal: Journal) -> None:
     """Wait for `segue stop`. A database that is away asks for nothing: who works notices it, and decides."""
     while True:
-        with suppress(Disconnected):
+        with suppress(Disconnected, StoreFull):
             await journal.wait("stop")
             return
         await asyncio.sleep(EVERY_SECOND)
@@ -462,33 +481,6 @@ async def _end_review(context: RunContext) -> None:
             await context.emit(NoticeGiven(warning))
 
 
-def state_after(error: SegueError | None) -> RunState:
-    """Return the state of a run that an error has ended, or nothing."""
-    if error is None:
-        return RunState.DONE
-    if isinstance(error, NeedsHuman | CredentialsError | CheckUnready):
-        return RunState.NEEDS_HUMAN
-    if isinstance(error, ServiceAway | StoreAway):
-        return RunState.PARKED
-    if isinstance(error, HandedOver):
-        return RunState.QUEUED
-    return RunState.STOPPED if isinstance(error, Interrupted | TimeLimit | JudgeFailed) else RunState.FAILED
-
-
 def _final_commands(final: FinalSettings) -> list[FinalCommand]:
     named = (("review", final.review), ("audit", final.audit))
     return [FinalCommand(label, argv) for label, commands in named for argv in commands]
-
-
-def last_seen(store: Store, run: str) -> int | None:
-    """Return when the last process of a run was heard of, in milliseconds since the epoch."""
-    found = store.query(
-        "SELECT ts FROM orchestrator_events WHERE run_id = ? ORDER BY seq DESC LIMIT 1", [run]
-    )
-    return int(found[0]["ts"]) if found else None
-
-
-async def close_run(journal: Journal, state: RunState, note: str, wake: float | None = None) -> None:
-    """Record that this process ends its work on the run."""
-    await journal.emit(RunEnded(state, note))
-    await journal.set_state(state, note, wake)

@@ -50,13 +50,20 @@ def _by_key(keys: Sequence[str], chosen: TaskChoice) -> Iterator[Sequence[str]]:
         if key not in keys:
             shown = ", ".join(keys[:_MOST_KEYS]) + (" …" if len(keys) > _MOST_KEYS else "")
             raise UsageError(
-                f"There is no task {key!r} in this source.{suggest(key, keys)}",
+                f"There is no task {key!r} in this source.{_describe_meant(key, keys)}",
                 hint=f"Its tasks are {shown}; see: segue task list",
             )
     if only:
         yield only
     if start is not None:
         yield keys[keys.index(start) :]
+
+
+def _describe_meant(key: str, keys: Sequence[str]) -> str:
+    """Suggest what is meant by `1,2` or `Task 1`."""
+    named = [one for one in re.split(r"[\s,;#:_-]+", key) if one in keys]
+    line = " ".join(f"--task {one}" for one in named)
+    return f" Did you mean {line}?" if named else suggest(key, keys)
 
 
 def _by_part(listing: TaskList, chosen: TaskChoice) -> Iterator[Sequence[str]]:

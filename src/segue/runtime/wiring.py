@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -16,11 +16,22 @@ from segue.domain.installed import import_name, socket_variants
 from segue.domain.job import AgentChoice, Role
 from segue.domain.options import OptionError, Options, read_options
 from segue.domain.run import RunSpec
+from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
 from segue.domain.verdict import DismissReason, Finding
 from segue.flow.agents import AgentChain, ChosenAgent
 from segue.flow.commands import RunHere
-from segue.flow.context import Building, Checking, Examination, Examine, Judging, Reviewing, RunCommand
+from segue.flow.context import (
+    Building,
+    Checking,
+    Combine,
+    Compare,
+    Examination,
+    Examine,
+    Judging,
+    Reviewing,
+    RunCommand,
+)
 from segue.ports import Agent, Delivery, Judge, Observer, Outline, Problem, Reviewer, Searcher
 from segue.runtime import registry
 from segue.system.git.outside import run_outside
@@ -62,9 +73,12 @@ def agent_names(loaded: LoadedSettings | None = None) -> list[str]:
     return sorted({*registry.names("agents"), *(loaded.settings.acp if loaded is not None else ())})
 
 
+K = TypeVar("K", Role, Role | TaskKind)
+
+
 def make_chains(
-    chains: Mapping[Role, Sequence[AgentChoice]], loaded: LoadedSettings, services: Services
-) -> dict[Role, AgentChain]:
+    chains: Mapping[K, Sequence[AgentChoice]], loaded: LoadedSettings, services: Services
+) -> dict[K, AgentChain]:
     """Build the agents of all roles, each one once."""
     names = {choice.agent for chain in chains.values() for choice in chain}
     agents = {name: make_agent(name, loaded, services) for name in sorted(names)}
@@ -74,11 +88,11 @@ def make_chains(
     }
 
 
-def drop_unready(chains: Mapping[Role, AgentChain]) -> tuple[dict[Role, AgentChain], list[str]]:
+def drop_unready(chains: Mapping[K, AgentChain]) -> tuple[dict[K, AgentChain], list[str]]:
     """Leave out agents that cannot work here, and say so; raises when a role is left without anybody."""
     agents = {chosen.agent.name: chosen.agent for chain in chains.values() for chosen in chain}
     problems = {name: found for name, agent in agents.items() if (found := agent.check())}
-    ready: dict[Role, AgentChain] = {
+    ready: dict[K, AgentChain] = {
         role: tuple(chosen for chosen in chain if chosen.agent.name not in problems)
         for role, chain in chains.items()
     }
@@ -187,11 +201,12 @@ def make_checking(
     guard: Path,
     examine: Examine | None = None,
     setups: Path | None = None,
+    environments: Path | None = None,
 ) -> Checking:
     """Return the checks of the settings, sealed; `folder` is where they may keep what they need.
 
     `guard` is the folder of the run's guards, and keeps the repository's hooks; `setups` is where several of
-    them share what `check_setup` makes.
+    them share what `check_setup` makes, `environments` where that is kept for later.
     """
     from segue.proof.repo_hooks import CommitHooks
 
@@ -216,6 +231,7 @@ def make_checking(
             bases=app.state_dir.absolute() / "bases",
             exams=exams if proof.independent or exams.is_dir() else None,
             setups=setups,
+            environments=environments,
         )
         home = top_of(app.stands_for or app.repo) if is_beside(repo.root, app.state_dir) else None
         redact, isolation = app.redactor().text, app.isolation()
@@ -291,6 +307,16 @@ def make_examiners(app: App, folder: Path) -> dict[str, Examine | None]:
     """Return what parts examine in a whole project, by name; None for what is switched off."""
     found = socket_variants("examiners")
     return {name: import_name(where)(app.loaded.settings, folder) for name, where in found.items()}
+
+
+def find_combining() -> Combine | None:
+    """Return what tests tasks together; None if the part that does so is not installed."""
+    return next((import_name(where) for where in socket_variants("combining").values()), None)
+
+
+def find_comparing() -> Compare | None:
+    """Return what compares old code with new; None if the part that does so is not installed."""
+    return next((import_name(where) for where in socket_variants("comparing").values()), None)
 
 
 def examine_project(app: App, folder: Path) -> Examine | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
-from segue.domain.errors import StoreError
+from segue.domain.errors import StoreError, StoreFull
 from segue.domain.events import Event, PromptSent, Recorded
 from segue.ports import Observer
 from segue.store.boundary import Boundary
@@ -76,6 +76,8 @@ class EventLog:
         """Whether far more was handed over than the database takes: whoever adds should wait for a write."""
         self._timer: asyncio.TimerHandle | None = None
         self._failure: BaseException | None = None
+        self._unwritten: list[tuple[Batch, list[Change]]] = []
+        """What waits for room on a full disk; changed on the writer's thread."""
 
     def add(self, event: Event, step: str | None = None) -> Recorded:
         """Number an event, show it to the observers and queue it; nothing here waits."""
@@ -100,7 +102,8 @@ class EventLog:
     def is_idle(self) -> bool:
         """Whether all that was added is written."""
         waiting = self._batch.rows or self._batch.changes or self._batch.prompts
-        return not waiting and self._handed_batches == 0 and self._failure is None
+        is_left = bool(waiting or self._handed_batches or self._unwritten)
+        return not is_left and self._failure is None
 
     def later(self, change: Change) -> None:
         """Write a change together with the event that was just added; it must bear being repeated."""
@@ -177,7 +180,11 @@ class EventLog:
                 call()
 
     def _write(self, batch: Batch, change: Change | None) -> None:
-        """Runs on the writer's thread. After a failure nothing may follow: the log would have a gap."""
+        """Runs on the writer's thread. After a failure nothing may follow: the log would have a gap.
+
+        On a full disk, events alone wait for the next write: no agent at work is ended for them. Its end
+        cannot wait, but that can be read again.
+        """
         if self._failure is not None:
             raise self._failure
         changes = [*batch.changes, change] if change else batch.changes
@@ -186,18 +193,24 @@ class EventLog:
                 lambda again: self._store(batch, changes, again), lambda: self._buffer(batch, changes)
             )
         except BaseException as failure:
-            self._failure = failure
+            if isinstance(failure, StoreFull) and change is None:
+                self._unwritten.append((batch, changes))
+            else:
+                self._failure = failure
             raise
+        batch.calls[:0] = [call for one, _ in self._unwritten for call in one.calls]
+        self._unwritten.clear()
 
     def _store(self, batch: Batch, changes: Sequence[Change], again: bool) -> None:
         database = self._writer.database
         fence(database, self._run_id, self._owner, self._outage.lease_ms)
-        rows = self._missing(batch.rows) if again else batch.rows
-        if rows:
-            database.append("orchestrator_events", EVENT, rows)
-        keep_prompts(database, batch.prompts)
-        for change in changes:
-            change(database)
+        for one, others in (*self._unwritten, (batch, changes)):
+            rows = self._missing(one.rows) if again else one.rows
+            if rows:
+                database.append("orchestrator_events", EVENT, rows)
+            keep_prompts(database, one.prompts)
+            for change in others:
+                change(database)
 
     def _buffer(self, batch: Batch, changes: Sequence[Change]) -> None:
         assert self._spool is not None

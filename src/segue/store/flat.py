@@ -69,7 +69,7 @@ input_tokens integer: as far as reported
 output_tokens integer: as far as reported
 cost_usd real: the sum of what was reported; null: nothing was
 attempts_unpriced integer: launches whose cost is unknown
-seconds real: from its beginning to its last change
+seconds real: from its beginning to its last end, pauses included; while it works, to its last change
 started_at instant: when it began
 updated_at instant: when it was last written to
 """,
@@ -266,6 +266,7 @@ dismissed_because text: why
 run_id text: the run
 seq integer: the number of what failed in the run's log
 step text: the step that failed
+gen integer: which generation of the step; a redo begins another
 task text: the task's key
 build_phase text: which part of an app it builds
 result text: `FAIL` or `PARTIAL`
@@ -280,10 +281,23 @@ next_result text: how the next attempt at the task ended, or after a new plan th
 recovered boolean: whether that is PASS
 """
     + _AT,
+    "labels": """one row per label: whether work was right, as somebody found who did not take part
+run_id text: the run
+seq integer: its number in the run's log
+task text: the task's key
+step text: the attempt that is meant; null: the work that the task ended with
+good boolean: whether the work was right
+origin text: `person`, `file`, `tests` (hidden ones) or `git` (reverts and fixes found later: never good)
+labelled_by text: who says so
+reason text: why
+"""
+    + _AT,
     "searches": "one row per search"
     + _STEP
     + """build_phase text: which part of an app it builds
 query text: what was searched for
+by_chance boolean: whether chance chose the search, with `resolve = "random"`
+made_from text: where its words come from: the judge's request or reason, or the failure; null: older runs
 source text: the service or agent that searched
 hits integer: how many results
 results json: each with `title`, `url`, `text`

@@ -15,7 +15,7 @@ from segue.store.database import Database
 from segue.store.rows import process_of
 from segue.system import identity
 
-VERSION = 11
+VERSION = 12
 """The number of the newest file under `migrations/`."""
 
 _LOG = Log("store")

@@ -13,7 +13,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.errors import AGAIN, QueryError, StoreError
+from segue.domain.errors import AGAIN, QueryError, StoreError, StoreFull
 from segue.store.database import ASK_HINT, RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
 from segue.store.migrate import Word, migrate, words
 from segue.system.files import create_new
@@ -271,7 +271,8 @@ class Sqlite:
             for sign, meaning, hint in _EXPLANATIONS:
                 if sign in str(error):
                     message = f"The database {self._path} {meaning} ({error})."
-                    raise StoreError(message, kept=kept, hint=hint) from error
+                    kind = StoreFull if sign == "full" else StoreError
+                    raise kind(message, kept=kept, hint=hint) from error
             raise StoreError(f"The database {self._path} failed: {error}", kept=kept) from error
 
 

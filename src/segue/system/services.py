@@ -28,3 +28,5 @@ class Services(Struct, frozen=True):
     """Removes the user's secrets from what is stored and shown."""
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     """The sandbox for programs of agents and checks."""
+    way_out: tuple[str, ...] = ()
+    """The command of the MCP server by which agents say what they cannot do; empty: there is none."""

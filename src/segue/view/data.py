@@ -13,7 +13,7 @@ from segue.view.run import RunView
 from segue.view.task import TaskView
 
 _NAMES = (
-    *("key", "title", "state", "kind", "phase", "attempts", "verdict", "reason", "branch", "commit"),
+    *("key", "title", "state", "kind", "phase", "attempts", "verdict", "reason", "branch", "commit", "kept"),
     *("agent_id", "url"),
 )
 
@@ -61,6 +61,8 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
             for since, wait in view.waits.values()
         ],
         "before": view.before.data,
+        "input_tokens": view.usage.input_tokens,
+        "cached_tokens": view.usage.cached_tokens,
         "spent": view.work.spent_seconds(time.time()),
         "lanes": lanes_data(view, time.time()),
         "tasks": [task_data(view, task) for task in view.tasks.values()],

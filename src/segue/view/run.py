@@ -65,6 +65,8 @@ class RunView(Struct):
     """What became of the work: a pull request, for example."""
     before: RedBefore = field(default_factory=RedBefore)
     """What the checks said before the first launch."""
+    seq: int = 0
+    """The number of the last event that was taken into account."""
     asked: bool = False
     """Whether the last session ended because a person has to look, and nobody has continued since."""
     _steps: dict[str, LaunchView] = field(default_factory=dict)
@@ -81,6 +83,7 @@ class RunView(Struct):
     def apply(self, recorded: e.Recorded) -> None:
         """Take the next event into account."""
         kind = type(recorded.event)
+        self.seq = recorded.seq
         if kind in _TIMED:
             self.work.tick(recorded.ts)
         fold = _FOLDS.get(kind)
@@ -118,6 +121,13 @@ class RunView(Struct):
         if not spent[PROVING]:
             return ""
         return ", ".join(f"{kind} {format_duration(seconds)}" for kind, seconds in spent.items())
+
+    def describe_cached(self) -> str:
+        """Say which part of what agents read came from the vendor's cache; empty where nobody reports it."""
+        share = self.usage.cached_share
+        if share is None:
+            return ""
+        return f"{100 * share:.0f} % of {self.usage.input_tokens:,} input tokens from the vendor's cache"
 
     def task_seconds(self, task: TaskView, now: float) -> float | None:
         """Return how long a task was worked on until now."""
@@ -275,9 +285,11 @@ class RunView(Struct):
         self.work.tick(at.ts)
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
         step = self._steps[at.step or ""] = LaunchView(event.phase or "", name, event.proves)
-        self.work.begin_step(at.step or "", step)
         task = self._owner(at.step)
-        if task is None or event.phase in (None, "commit", "revise"):
+        # The exam is written beside the work; what the task is seen to do is the work.
+        is_beside = task is not None and bool(event.agent) and self.work.is_busy(f"task/{task.key}/")
+        self.work.begin_step(at.step or "", step)
+        if task is None or event.phase in (None, "commit", "revise") or is_beside:
             return
         self.work.unpause(task, at.ts)
         if event.phase == "merge":
@@ -356,6 +368,9 @@ class RunView(Struct):
             task.phase = "merge"  # unless another phase follows
             self.work.pause(task, at.ts)
 
+    def _kept(self, event: e.WorkKept, _at: e.Recorded) -> None:
+        self._task(event.task).kept = event.ref or None
+
     def _plan_revised(self, event: e.PlanRevised, _at: e.Recorded) -> None:
         self.plans += 1
         begun = {key: task for key, task in self.tasks.items() if task.started or key in event.titles}
@@ -411,6 +426,7 @@ _FOLDS: dict[type[e.Event], _Fold] = {
     e.StepAdopted: RunView._step_adopted,
     e.StepEnded: RunView._step_ended,
     e.Tampered: RunView._tampered,
+    e.WorkKept: RunView._kept,
     e.AgentStarted: RunView._agent_started,
     e.BaseChecked: lambda view, event, _at: view.before.know(event),
     e.WorkDelivered: lambda view, event, _at: setattr(view, "delivery", event),

@@ -59,6 +59,8 @@ class TaskView(Struct):
     url: str | None = None
     """The page of that agent."""
     commit: str | None = None
+    kept: str | None = None
+    """The ref under which its unfinished work was put aside; None: it is where it was done."""
     remaining: int = 0
     """Review findings that are still open."""
     started: int | None = None

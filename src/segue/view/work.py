@@ -89,6 +89,10 @@ class Work(Struct):
         if step.agent or step.proves:
             self._steps[key] = AGENTS if step.agent else PROVING
 
+    def is_busy(self, prefix: str) -> bool:
+        """Return whether an agent, or a proof, of a task is at work."""
+        return any(key.startswith(prefix) for key in self._steps)
+
     def end_step(self, key: str) -> None:
         """Count no more time for a step."""
         self._steps.pop(key, None)
@@ -127,7 +131,9 @@ class Work(Struct):
         self._set_clock(ts)
 
     def end(self, task: TaskView, ts: int) -> None:
-        """End the work on a task."""
+        """End the work on a task, and what was given up when it ended."""
+        for step in [step for step in self._steps if step.startswith(f"task/{task.key}/")]:
+            del self._steps[step]
         self.under_way.pop(task.key, None)
         self._paused.pop(task.key, None)
         self._close(task.key, ts)

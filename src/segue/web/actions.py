@@ -66,8 +66,8 @@ async def comment(app: App, path: Fields, form: Fields) -> ActionResult:
     place = ":".join(filter(None, (form.get("file", "").strip(), form.get("line", "").strip())))
     text = ": ".join(filter(None, (place, form.get("text", "").strip())))
     if not form.get("text", "").strip():
-        raise UsageError("A comment needs words.", kept="Nothing was changed.")
-    if await store_comment(load_run_app(app, run), run, path["task"], text):
+        raise UsageError("Write something first.", kept="Nothing was changed.")
+    if await store_comment(load_run_app(app, run), run, path["task"], text, answers="answer" in form):
         return ActionResult(f"Task {path['task']} gets the comment when it begins.", f"/runs/{run.id}")
     if form.get("then") == "retry":
         await start_resume(app, await _read_run(app, path["run"]))

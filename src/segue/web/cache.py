@@ -54,6 +54,12 @@ class VersionedCache(Generic[T]):
                 self._keep(name, version, value)
             return value
 
+    def look(self, name: str) -> tuple[Hashable, T | None]:
+        """Return the last value and its version, whether or not it is still valid."""
+        with self._lock:
+            entry = self._known.get(name)
+        return (entry[0], entry[2]) if entry else (None, None)
+
     def forget(self, name: str) -> None:
         """Make the value again next time."""
         with self._lock:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from msgspec import ValidationError
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.events import PatchMade, read_event
 from segue.domain.installed import find_variant
+from segue.domain.kind_words import TEST_FILE
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
 from segue.domain.workspace import split_diff
@@ -31,6 +33,8 @@ _KEPT = ("base", "commit", *_EDITING)
 """The steps that store a commit."""
 
 LINE_KINDS = {"+": "add", "-": "del", "@": "hunk"}
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
+_CHANGES = {"new file": "new", "deleted file": "deleted", "rename from": "renamed"}
 
 
 class _Head(Output, frozen=True):
@@ -129,14 +133,52 @@ def read_diff(app: App, run: Run, base: str, head: str) -> tuple[str, str]:
 
 
 def split_by_file(diff: str) -> list[dict[str, Any]]:
-    """Split a diff by file, each line with its kind."""
-    return [{"path": file.path, "lines": _classify_lines(file.text)} for file in split_diff(diff)]
+    """Split a diff by file, tests first, each line with its kind and its numbers before and after."""
+    files = [_describe_file(file.path, file.text) for file in split_diff(diff)]
+    return sorted(files, key=lambda file: not file["test"])
 
 
-def _classify_lines(text: str) -> list[dict[str, str]]:
+def _describe_file(path: str, text: str) -> dict[str, Any]:
     lines = text.removesuffix("\n").split("\n")
     first = next((number for number, line in enumerate(lines) if line.startswith("@@")), len(lines))
-    return [
-        {"kind": "meta" if number < first else LINE_KINDS.get(line[:1], ""), "text": line}
-        for number, line in enumerate(lines)
-    ]
+    head = "\n".join(lines[:first])
+    numbered = list(number_lines(lines[first:]))
+    return {
+        "path": path,
+        "lines": [*({"kind": "meta", "text": line} for line in lines[:first]), *numbered],
+        "test": TEST_FILE.search(f" {path}") is not None,
+        "change": next((change for word, change in _CHANGES.items() if f"\n{word}" in head), "changed"),
+        "added": sum(line["kind"] == "add" for line in numbered),
+        "removed": sum(line["kind"] == "del" for line in numbered),
+    }
+
+
+def number_lines(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of hunks with their kinds and numbers; those before the first hunk have no numbers."""
+    old = new = 0
+    for line in lines:
+        kind = LINE_KINDS.get(line[:1], "")
+        if kind == "hunk" and (found := _HUNK.match(line)):
+            old, new = int(found[1]), int(found[2])
+        numbered = old + new > 0 and kind != "hunk" and not line.startswith("\\")
+        is_old, is_new = numbered and kind != "add", numbered and kind != "del"
+        yield {"kind": kind, "text": line, "old": old if is_old else None, "new": new if is_new else None}
+        old, new = old + is_old, new + is_new
+
+
+def pair_lines(lines: Sequence[Mapping[str, Any]]) -> list[tuple[Any, Any]]:
+    """Put the lines of a file side by side: removed ones beside those that replace them."""
+    pairs: list[tuple[Any, Any]] = []
+    left: list[Any] = []
+    right: list[Any] = []
+    for line in [*lines, {"kind": ""}]:
+        if line["kind"] == "del" and not right:
+            left.append(line)
+        elif line["kind"] == "add":
+            right.append(line)
+        else:
+            pairs += zip_longest(left, right)
+            left, right = ([line], []) if line["kind"] == "del" else ([], [])
+            if line["kind"] != "del" and "text" in line:
+                pairs.append((line, line))
+    return pairs

@@ -1,4 +1,4 @@
-"""The page of the doctor: what works on this machine, what does not, and how to fix it."""
+"""The pages of the doctor: what works on this machine, how to fix what does not, and the settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from segue.config.load import show
 from segue.runtime.app import App
 from segue.runtime.doctor import HealthCheck, examine
 from segue.web.cache import VersionedCache
@@ -61,5 +62,18 @@ async def check_again(app: App, _path: Mapping[str, str], _form: Mapping[str, st
     return ActionResult("Checked again.", "/doctor")
 
 
-PAGES = (PageRoute("/doctor", "doctor.html", "Doctor", query_doctor, menu=True, slow=True),)
+def query_settings(request: PageRequest) -> Data:
+    """Return the settings with value and origin, those that somebody set first."""
+    redact = request.app.redactor().text
+    rows = [
+        {"setting": path, "value": redact(show(value)), "origin": origin}
+        for path, value, origin in request.app.loaded.rows()
+    ]
+    return {"title": "Settings", "settings": sorted(rows, key=lambda row: row["origin"] == "default")}
+
+
+PAGES = (
+    PageRoute("/doctor", "doctor.html", "Doctor", query_doctor, menu="Doctor", slow=True),
+    PageRoute("/settings", "settings.html", "Settings", query_settings, menu="Doctor"),
+)
 ACTIONS = (ActionRoute("/doctor/again", check_again),)

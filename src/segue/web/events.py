@@ -135,4 +135,4 @@ def _format_value(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-PAGES = (PageRoute("/events", "events.html", "Events", query_events, menu=True),)
+PAGES = (PageRoute("/events", "events.html", "Events", query_events, menu="Runs"),)

@@ -18,13 +18,17 @@ from msgspec import Struct
 from segue.domain.amounts import describe_until, format_count, format_duration, format_quantity
 from segue.domain.events import NOT_ISOLATED
 from segue.domain.installed import built_in_parts
-from segue.domain.statement import UNVERIFIED
+from segue.domain.statement import MEANINGS, UNVERIFIED
 from segue.domain.text import clean, plain
 from segue.reports.card import page
 from segue.reports.drawing import colour_phase, label_phase
+from segue.web.diffs import pair_lines
 from segue.web.routes import find_home
+from segue.web.syntax import colour_code
 
 _GOOD, _PARTLY = "✓", "◐"
+LEVELS = tuple(level.value for level in MEANINGS)
+"""The levels of proof that have a colour of their own."""
 
 MEDIA_TYPES = {
     "segue.css": "text/css",
@@ -87,6 +91,10 @@ def create_environment() -> Environment:
         local=to_local,
         since=find_beginning,
         highlight=highlight,
+        code=colour_code,
+        paired=pair_lines,
+        level=make_level_chip,
+        task_sign=make_task_sign,
         asset=link_asset,
         home=lambda run: find_home(run["kind"], run["id"]),
     )
@@ -193,6 +201,22 @@ def make_proof_badge(task: Mapping[str, Any]) -> Any:
     unproven = "wait" if task["conclusion"] == UNVERIFIED else "calm"
     tone = "good" if proven else unproven
     return _draw_badge(tone, _GOOD if proven else "·", task["conclusion"])
+
+
+def make_level_chip(task: Mapping[str, Any]) -> Any:
+    """Format the level of a task's proof as a chip; levels are the only colours beside those of states."""
+    level = task["proof"]
+    if not level:
+        return ""
+    chip = Markup('<span class="chip level {}" title="{}">{}</span>')
+    return chip.format(level if level in LEVELS else "accepted", task["conclusion"], level)
+
+
+def make_task_sign(task: Mapping[str, Any]) -> Any:
+    """Format the state of a task as a sign with a name."""
+    tone, sign = _load_signs().get(task["state"], ("calm", "·"))
+    drawing = '<span class="state {}" role="img" aria-label="{}">{}</span>'
+    return Markup(drawing).format(tone, split_words(task["state"]), sign)  # noqa: S704 - `format` escapes
 
 
 def make_tampering_badge(count: int) -> Any:

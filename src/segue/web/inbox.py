@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from segue.domain.amounts import describe_until
+from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
 from segue.domain.installed import import_name, socket_variants
+from segue.domain.question import is_question
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
 from segue.runtime.app import App
+from segue.runtime.comments import read_plan_text
+from segue.runtime.sources import load_run_app
 from segue.system.files import read_start
 from segue.system.git.folders import git_dirs
 from segue.view.load import ACTIVE, is_lost, select_kinds, state_of
 from segue.view.run import RunView
 from segue.web import queries
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
-from segue.web.runs import describe_request, read_plan
 
 if TYPE_CHECKING:
     from segue.store.store import Store
@@ -78,6 +81,8 @@ def list_waiting(run: Run, view: RunView) -> list[InboxItem]:
         return [*_list_tasks(view), *_list_limits(run, view)]
     if state is RunState.DONE:
         return list(_list_deliveries(run, view))
+    if state is RunState.STOPPED:
+        return list(_list_tasks(view))
     if state not in (RunState.NEEDS_HUMAN, RunState.FAILED):
         return []
     if view.gate is not None and state is RunState.NEEDS_HUMAN:
@@ -152,12 +157,22 @@ _KINDS = (*USUAL_RUNS, RunKind.CONVERSATION)
 
 _RUNS = f"""SELECT r.id FROM orchestrator_runs r
  WHERE {select_kinds(_KINDS)} AND r.updated > ?
- AND (r.state IN ('needs_human', 'failed', 'running', 'parked', 'queued')
+ AND (r.state IN ('needs_human', 'failed', 'running', 'parked', 'queued', 'stopped')
       OR (r.state = 'done' AND r.spec->>'worktree' IS NOT NULL))
  AND (r.spec->>'origin' IS NOT NULL OR NOT EXISTS (
      SELECT 1 FROM orchestrator_runs n WHERE n.source_key = r.source_key AND n.created > r.created))
  ORDER BY r.updated DESC LIMIT {MOST}"""  # noqa: S608
 """The runs in which something may wait. Of a source the newest replaces the others, except in a fleet."""
+
+
+def read_plan(request: PageRequest, run: Run, view: RunView) -> str | None:
+    """Return the plan as text to edit, while the run waits for a person's word on it."""
+    if view.gate != PLAN_GATE or run.state is not RunState.NEEDS_HUMAN:
+        return None
+    try:
+        return read_plan_text(load_run_app(request.app, run), run)
+    except (SegueError, OSError):
+        return None
 
 
 def list_questions(app: App) -> list[dict[str, Any]]:
@@ -182,8 +197,8 @@ def query_inbox(request: PageRequest) -> Data:
     return {
         "title": "Inbox",
         "questions": [] if chosen["repo"] else list_questions(request.app),
-        "items": [_describe(request, *one) for one in slice_page(decisions, number, SIZE)],
-        "information": [_describe(request, *one) for one in known[:SIZE]],
+        "items": [describe_item(request, *one) for one in slice_page(decisions, number, SIZE)],
+        "information": [describe_item(request, *one) for one in known[:SIZE]],
         "total": len(decisions),
         "waiting": _count(found, request.app),
         "page": number,
@@ -224,7 +239,8 @@ def _find_stuck(app: App, store: Store) -> dict[str, str]:
     return {run: why for one in found for run, why in one.items()}
 
 
-def _describe(request: PageRequest, run: Run, item: InboxItem) -> dict[str, Any]:
+def describe_item(request: PageRequest, run: Run, item: InboxItem) -> dict[str, Any]:
+    """Describe what waits, with what is needed to decide."""
     view = request.view(run)
     task = view.tasks.get(item.task) if item.task else None
     state = state_of(run, view)
@@ -233,19 +249,20 @@ def _describe(request: PageRequest, run: Run, item: InboxItem) -> dict[str, Any]
         "id": f"{run.id}-{item.task or item.kind}",
         "kind": item.kind,
         "run": {
-            **{"id": run.id, "name": run.source_name, "agent": run.spec.agent, "state": state},
+            **{"id": run.id, "name": run.title, "agent": run.spec.agent, "state": state},
             **{"repo": run.spec.repo, "repo_name": PurePath(run.spec.repo).name, "kind": run.spec.kind},
             **{"going": state in queries.ACTIVE, "fleet": run.spec.origin is not None, "gone": gone},
         },
         "task": queries.describe_task(view, task) if task else None,
-        "title": task.title if task else run.source_name,
+        "asks": task is not None and is_question(task.reason),
+        "title": task.title if task else run.title,
         "why": "The repository no longer exists." if gone else item.why,
         "since": item.since,
         "until": item.until,
         "comments": list(view.comments.get(item.task or "", ())),
         "plan": read_plan(request, run, view) if item.kind is InboxKind.PLAN else None,
         "titles": [one.title for one in view.tasks.values()][:SIZE] if item.kind is InboxKind.PLAN else [],
-        "pull_request": describe_request(view),
+        "pull_request": queries.describe_request(view),
         "no_pull_request": refuse_request(run),
         "tasks": len(view.tasks),
         "done": view.done,
@@ -253,6 +270,6 @@ def _describe(request: PageRequest, run: Run, item: InboxItem) -> dict[str, Any]
 
 
 PAGES = (
-    PageRoute("/inbox", "inbox.html", "Inbox", query_inbox, menu=True, live=True, slow=True),
+    PageRoute("/inbox", "inbox.html", "Inbox", query_inbox, menu="Inbox", live=True, slow=True),
     PageRoute("/inbox/count", "count.html", "Inbox", query_count, section="/inbox"),
 )

@@ -35,8 +35,9 @@ def query_palette(request: PageRequest) -> Data:
     """Return where the words may lead: pages, runs, tasks."""
     words = request.text("q")[:100]
     pages = [
-        {"kind": "page", "label": page.title, "detail": "", "href": page.path}
-        for page in list_menu(request.app, request.store)
+        {"kind": "page", "label": page.title, "detail": entry.title, "href": page.path}
+        for entry in list_menu(request.app, request.store)
+        for page in entry.tabs
         if words.lower() in page.title.lower()
     ]
     return {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.outcome import Budget
 from segue.domain.run import Run
+from segue.domain.statement import list_marks
 from segue.reports.timeline import Rows
 from segue.runtime.app import App
 from segue.runtime.sources import load_run_app
@@ -17,7 +19,7 @@ from segue.view.data import task_data
 from segue.view.load import ACTIVE as ACTIVE
 from segue.view.load import AT_WORK as AT_WORK
 from segue.view.load import load_view, state_of
-from segue.view.run import RunView
+from segue.view.run import FOLDED, RunView
 from segue.view.task import TaskView
 from segue.web.cache import VersionedCache
 
@@ -51,7 +53,45 @@ _LAST += _QUIET
 def get_view(store: Store, run: Run, views: VersionedCache[RunView]) -> RunView:
     """Return the view of a run: a known one until something happens in the run."""
     [row] = store.query(_LAST, [run.id])
-    return views.get(run.id, (row["last"], state_of(run)), lambda: load_view(store, run))
+    return views.get(run.id, (row["last"], state_of(run)), lambda: _load_view(store, run, views))
+
+
+def _load_view(store: Store, run: Run, views: VersionedCache[RunView]) -> RunView:
+    """Load a view; one of a run at work grows by what has happened since, which thousands of tasks need.
+
+    Readers of the view as it was keep lists of their own; a task in them may be newer than the rest.
+    """
+    state = state_of(run)
+    version, before = views.look(run.id)
+    if before is None or state not in AT_WORK or not isinstance(version, tuple) or version[1] not in AT_WORK:
+        return load_view(store, run)
+    work = copy(before.work)
+    work.under_way, work.stretches = dict(work.under_way), list(work.stretches)
+    view = copy(before)
+    view.work, view.tasks, view.waiting = work, dict(view.tasks), dict(view.waiting)
+    view.waits, view.comments = dict(view.waits), dict(view.comments)
+    for event in store.events(run.id, before.seq, kinds=FOLDED):
+        view.apply(event)
+    return view
+
+
+def describe_request(view: RunView) -> dict[str, Any] | None:
+    """Return the pull request of the run, if it has one whose address can be opened."""
+    found = view.delivery
+    if found is None or not found.url.startswith(("https://", "http://")):
+        return None
+    return {"number": found.number, "url": found.url, "draft": found.draft, "label": found.label}
+
+
+def describe_step(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a step in one line of a task."""
+    names = ("seq", "key", "task", "phase", "attempt", "agent", "model", "state", "started")
+    ended = step["ended"]
+    return {
+        **{name: step[name] for name in (*names, "result", "action", "reason")},
+        "seconds": (ended - step["started"]) / 1000 if ended else None,
+        "old": step["superseded"] is not None,
+    }
 
 
 def describe_usage(view: RunView) -> dict[str, Any]:
@@ -60,6 +100,8 @@ def describe_usage(view: RunView) -> dict[str, Any]:
     return {
         "launches": view.launches,
         "input_tokens": usage.input_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cached_share": usage.cached_share,
         "output_tokens": usage.output_tokens,
         "tokens": usage.tokens,
         "cost_usd": usage.cost_usd,
@@ -72,7 +114,7 @@ def describe_place(run: Run) -> dict[str, Any]:
     """Describe a run in short, for the pages of its parts."""
     state = state_of(run)
     return {
-        **{"id": run.id, "name": run.source_name, "source": run.spec.source, "repo": run.spec.repo},
+        **{"id": run.id, "name": run.title, "source": run.spec.source, "repo": run.spec.repo},
         **{"state": state, "going": state in ACTIVE, "working": state in AT_WORK},
         "fleet": run.spec.origin is not None,
     }
@@ -83,9 +125,17 @@ def describe_task(view: RunView, task: TaskView) -> dict[str, Any]:
     return {
         **task_data(view, task),
         "conclusion": task.conclusion,
+        "doubts": _list_doubts(task),
+        "agent": task.agent,
         "remaining": task.remaining,
         "started": task.started,
     }
+
+
+def _list_doubts(task: TaskView) -> list[str]:
+    """Return the marks that a person should see wherever the level is shown, and whose word it was."""
+    marks = list_marks(task.proof) if task.proof else []
+    return [mark.name for mark in marks if mark.is_doubt or mark.name.startswith("accepted")]
 
 
 def get_run(store: Store, run_id: str) -> Run:

@@ -23,7 +23,16 @@ from segue.view.run import RunView
 from segue.web.cache import StorePool, VersionedCache
 from segue.web.filters import create_environment
 from segue.web.live import LiveUpdates
-from segue.web.routes import ActionResult, Data, NotFound, PageRequest, PageRoute, list_menu, list_pages
+from segue.web.routes import (
+    ActionResult,
+    Data,
+    NotFound,
+    PageRequest,
+    PageRoute,
+    list_menu,
+    list_pages,
+    make_menu,
+)
 
 if TYPE_CHECKING:
     from segue.store.store import Store
@@ -49,7 +58,7 @@ class PageRenderer:
         self._stores = StorePool(app)
         self._cache = VersionedCache[bytes](64, _MAX_AGE, lambda body: len(body) <= _MAX_BYTES)
         self._views = VersionedCache[RunView](256)
-        self._menu = [entry for entry in list_pages() if entry.menu and entry.exists is None]
+        self._menu = make_menu(entry for entry in list_pages() if entry.exists is None)
         self._waiting = 0
         """How many things waited for a person when somebody last counted; the script asks again."""
 
@@ -173,6 +182,7 @@ class PageRenderer:
             "frame": frame,
             "menu": self._menu,
             "here": here,
+            "tab": page.path if page and page.menu else "",
             "waiting": self._waiting,
             "live_from": "/live",
         }

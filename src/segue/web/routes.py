@@ -7,7 +7,7 @@ To add a page, write a module with `PAGES`, or `ACTIONS` for POSTs, and add it t
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,9 +29,12 @@ T = TypeVar("T")
 Data = dict[str, Any]
 """The data of a page as JSON values, so that the page and its `.json` twin agree."""
 
-FIRST = ("inbox", "runs", "tasks", "talk", "step", "actions")
-LAST = ("events", "doctor", "palette")
-"""The modules of this package with pages, in the order of the menu; the pages of parts are between them."""
+FIRST = ("inbox", "runs", "run", "events", "tasks", "talk", "step", "proofs", "actions")
+LAST = ("doctor", "palette")
+"""The modules of this package with pages; the pages of parts are between them."""
+
+MENU = ("Inbox", "Runs", "Proof", "Lab", "Doctor")
+"""The entries of the menu; a page names the one whose tab it is."""
 
 
 class PageRequest(Struct, frozen=True):
@@ -74,9 +77,10 @@ class PageRoute(Struct, frozen=True):
     """Called in a thread. Raises NotFound if there is nothing to show."""
     present: Callable[[Data], Data] | None = None
     """Adds what only the template needs, such as drawings."""
-    menu: bool = False
+    menu: str = ""
+    """The entry of the menu whose tab it is; the first page of an entry is what the entry leads to."""
     section: str = ""
-    """The path of the menu entry that is highlighted for this page, if it is not its own."""
+    """The path of the tab that is highlighted for this page, if it is not its own."""
     live: bool = False
     """True if the parts marked `data-live` are fetched again when the store has changed."""
     slow: bool = False
@@ -87,6 +91,22 @@ class PageRoute(Struct, frozen=True):
     """Says whether this database has what the page shows; the menu names it only then."""
     home_of: RunKind | None = None
     """The kind of runs whose own page this is, instead of `/runs/{run}`."""
+
+
+class MenuEntry(Struct, frozen=True):
+    """An entry of the menu, and the pages that are its tabs."""
+
+    title: str
+    tabs: list[PageRoute]
+
+    @property
+    def path(self) -> str:
+        """Where it leads."""
+        return self.tabs[0].path
+
+    def holds(self, path: str) -> bool:
+        """Return whether one of its tabs has this path."""
+        return any(tab.path == path for tab in self.tabs)
 
 
 class ActionResult(Struct, frozen=True):
@@ -105,13 +125,22 @@ class ActionRoute(Struct, frozen=True):
 
 
 def list_pages() -> list[PageRoute]:
-    """Return all pages, those of the menu in its order."""
+    """Return all pages."""
     return [page for module in _load_modules() for page in getattr(module, "PAGES", ())]
 
 
-def list_menu(app: App, store: Store) -> list[PageRoute]:
-    """Return the pages of the menu, as far as this database has what they show."""
-    return [page for page in list_pages() if page.menu and (page.exists is None or page.exists(app, store))]
+def list_menu(app: App, store: Store) -> list[MenuEntry]:
+    """Return the menu, as far as this database has what its pages show."""
+    return make_menu(page for page in list_pages() if page.exists is None or page.exists(app, store))
+
+
+def make_menu(pages: Iterable[PageRoute]) -> list[MenuEntry]:
+    """Sort pages by the entries of the menu; an entry without pages is left out."""
+    tabs: dict[str, list[PageRoute]] = {name: [] for name in MENU}
+    for page in pages:
+        if page.menu:
+            tabs[page.menu].append(page)
+    return [MenuEntry(name, found) for name, found in tabs.items() if found]
 
 
 def find_home(kind: str, run_id: str) -> str:

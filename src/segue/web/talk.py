@@ -16,11 +16,10 @@ from segue.domain.text import clean, plain
 from segue.reports.drawing import label_phase
 from segue.reports.event_text import pick_input
 from segue.web import queries
-from segue.web.diffs import LINE_KINDS, split_by_file
+from segue.web.diffs import number_lines, split_by_file
 from segue.web.events import match_text, read_events
 from segue.web.live import make_line
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
-from segue.web.runs import describe_step
 from segue.web.step import find_step
 from segue.web.tasks import find_task
 
@@ -235,8 +234,8 @@ def _first(given: Mapping[str, Any], names: Iterable[str]) -> str:
     return next((given[name] for name in names if isinstance(given.get(name), str)), "")
 
 
-def _mark(lines: list[str]) -> list[dict[str, str]]:
-    return [{"kind": LINE_KINDS.get(line[:1], ""), "text": clean(line)} for line in lines[:_MOST_LINES]]
+def _mark(lines: list[str]) -> list[dict[str, Any]]:
+    return list(number_lines([clean(line) for line in lines[:_MOST_LINES]]))
 
 
 SIZE = 150
@@ -262,7 +261,9 @@ def query_step_talk(request: PageRequest) -> Data:
         "title": f"Conversation: {name}" + (f" of task {step['task']}" if step["task"] else ""),
         "run": queries.describe_place(run),
         "task": step["task"],
-        "steps": {step["key"]: describe_step({**step, "result": None, "action": None, "reason": None})},
+        "steps": {
+            step["key"]: queries.describe_step({**step, "result": None, "action": None, "reason": None})
+        },
         "self": f"/runs/{run.id}/steps/{step['seq']}/conversation",
         **found,
     }
@@ -287,7 +288,7 @@ def query_task_talk(request: PageRequest) -> Data:
         "title": f"Conversation: {view.tasks[key].title}",
         "run": queries.describe_place(run),
         "task": key,
-        "steps": {str(step["key"]): describe_step(step) for step in steps},
+        "steps": {str(step["key"]): queries.describe_step(step) for step in steps},
         "self": f"/runs/{run.id}/tasks/{key}/conversation",
         **found,
     }

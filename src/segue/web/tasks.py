@@ -1,4 +1,4 @@
-"""The tasks of a source as a board, and the pages of one task: criteria, findings, diff, proof."""
+"""The pages of one task: what is wrong with it, diff, proof, steps."""
 
 from __future__ import annotations
 
@@ -7,135 +7,72 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from segue.domain.errors import SegueError
-from segue.domain.run import USUAL_RUNS, Run
-from segue.domain.task import Task, TaskStatus
-from segue.reports.card.build import build_cards
-from segue.reports.card.card import ProofCard
+from segue.domain.question import is_question
+from segue.domain.run import Run
+from segue.reports.card.build import build_cards, read_findings
+from segue.reports.card.card import CheckCard, ProofCard
 from segue.reports.card.layout import lay_out
 from segue.reports.timeline import HIDDEN
-from segue.runtime.sources import read_source, read_tasks
-from segue.view.load import select_kinds
+from segue.runtime.sources import read_tasks
 from segue.view.run import RunView
-from segue.view.task import TaskView
 from segue.web import queries
 from segue.web.diffs import find_task_commits, read_diff, read_patch, split_by_file
-from segue.web.routes import Data, NotFound, PageRequest, PageRoute, slice_page
-from segue.web.runs import describe_step
-from segue.web.step import cut_piece
+from segue.web.failure import find_failure
+from segue.web.routes import Data, NotFound, PageRequest, PageRoute
+from segue.web.step import StepOutput, cut_piece
 
 if TYPE_CHECKING:
     from segue.store.store import Store
-
-
-SIZE = 50
-"""Cards of a column on one page."""
-
-COLUMNS = ("pending", "running", "needs_human", "done")
-_COLUMN_OF = {
-    "running": "running",
-    "parked": "running",
-    "needs_human": "needs_human",
-    "done": "done",
-    "skipped": "done",
-    "cancelled": "done",
-}
-
-
-def query_board(request: PageRequest) -> Data:
-    """Return the tasks of one source; of the one that ran last if none is named."""
-    sources = _list_sources(request.store)
-    run = _find_run(request, sources)
-    if run is None:
-        return {"run": None, "sources": [], "columns": {}, "source_problem": "", "page": 1, "pages": 1}
-    # What a fleet has done is in the journal alone: no file on this machine says so.
-    listed, problem = read_source(request.app, run) if run.spec.origin is None else ([], "")
-    cards = _make_cards(request.view(run), listed)
-    columns = {name: [card for card in cards if card["column"] == name] for name in COLUMNS}
-    number, pages = request.page(max(map(len, columns.values())), SIZE)
-    return {
-        "title": f"Tasks of {run.source_name}",
-        "run": (place := queries.describe_place(run)),
-        "going": place["going"],
-        "sources": sources,
-        "source_problem": problem,
-        "counts": {name: len(found) for name, found in columns.items()},
-        "columns": {name: slice_page(found, number, SIZE) for name, found in columns.items()},
-        "page": number,
-        "pages": pages,
-    }
-
-
-def _list_sources(store: Store) -> list[dict[str, str]]:
-    """List every source that has run, with its newest run."""
-    usual = f"FROM orchestrator_runs WHERE {select_kinds(USUAL_RUNS)}"
-    rows = store.query(
-        f"SELECT r.id, r.source FROM (SELECT id, source_key, created, spec->>'source' AS source {usual}) r"  # noqa: S608
-        f" JOIN (SELECT source_key, max(created) AS newest {usual} GROUP BY source_key) n"
-        " ON n.source_key = r.source_key AND n.newest = r.created ORDER BY r.created DESC LIMIT 200"
-    )
-    return [{"run": str(row["id"]), "source": str(row["source"])} for row in rows]
-
-
-def _find_run(request: PageRequest, sources: list[dict[str, str]]) -> Run | None:
-    wanted = request.text("run")
-    if wanted:
-        return queries.get_run(request.store, wanted)
-    return queries.get_run(request.store, sources[0]["run"]) if sources else None
-
-
-def _make_cards(view: RunView, listed: list[Task]) -> list[dict[str, Any]]:
-    from_source = {task.key: task for task in listed}
-    # A task that a new plan dropped is shown if it was started.
-    dropped = [
-        key for key, task in view.tasks.items() if key not in from_source and (not listed or _is_begun(task))
-    ]
-    return [_make_card(view, key, from_source.get(key)) for key in [*from_source, *dropped]]
-
-
-def _is_begun(task: TaskView) -> bool:
-    return task.started is not None and task.state != "replanned"
-
-
-def _make_card(view: RunView, key: str, listed: Task | None) -> dict[str, Any]:
-    task = view.tasks.get(key) or TaskView(key, "")
-    now = _decide_state(listed, task)
-    return {
-        **queries.describe_task(view, task),
-        "title": listed.title if listed else task.title,
-        "state": now,
-        "kind": task.kind or (listed.kind if listed else None),
-        "column": _COLUMN_OF.get(now, "pending"),
-        "story": listed.story if listed else None,
-        "begun": _is_begun(task),
-    }
-
-
-def _decide_state(listed: Task | None, task: TaskView) -> str:
-    """Decide the state of a task: as the source has it if it is finished there, else as the run has it."""
-    if listed is not None and listed.status is not TaskStatus.PENDING:
-        return str(listed.status)
-    if task.state == "done" and listed is not None:
-        return "pending"  # its completion was undone in the source
-    return task.state
-
-
-_CARD = ("criteria", "findings", "missing", "reasons", "judge", "agents", "isolation", "open_findings")
 
 
 def query_task(request: PageRequest) -> Data:
     """Return everything about one task that fits on a page; the diff is fetched when it is opened."""
     run, view, key = find_task(request)
     steps = queries.list_steps(request.store, run.id, [key])
-    known = _build_card(request, run, key).to_json()
+    reviewed = next((step["key"] for step in reversed(steps) if step["phase"] == "review"), None)
+    task = view.tasks[key]
     return {
-        "title": view.tasks[key].title,
+        "title": task.title,
         "run": queries.describe_place(run),
-        "task": queries.describe_task(view, view.tasks[key]),
-        "card": {name: known[name] for name in _CARD},
+        "task": queries.describe_task(view, task),
+        "asks": task.state != "done" and is_question(task.reason),
+        "failures": read_failures(request.store, run.id, key)
+        if task.state not in ("done", "skipped")
+        else [],
+        "findings": read_findings(request.store, run, reviewed) if task.remaining else [],
+        "isolation": view.isolation or None,
         "comments": list(view.comments.get(key, ())),
-        "steps": [describe_step(step) for step in steps if step["phase"] not in HIDDEN],
+        "steps": [queries.describe_step(step) for step in steps if step["phase"] not in HIDDEN],
         "self": f"/runs/{run.id}/tasks/{key}",
     }
+
+
+_LOOKED_AT = 12
+"""Among how many of the latest steps of a task is looked for its last checks."""
+
+
+def read_failures(store: Store, run_id: str, key: str) -> list[dict[str, Any]]:
+    """Return the checks of the last round that failed, each with the lines that say why."""
+    rows = store.query(
+        "SELECT seq, output FROM orchestrator_steps"  # noqa: S608
+        " WHERE run_id = ? AND task = ? AND superseded IS NULL"
+        f" ORDER BY seq DESC LIMIT {_LOOKED_AT}",
+        [run_id, key],
+    )
+    rounds = ((row["seq"], StepOutput.read(row["output"]).checks) for row in rows)
+    seq, checks = next(((seq, checks) for seq, checks in rounds if checks), (0, ()))
+    return [
+        {
+            "command": check.command,
+            "reason": check.reason,
+            "tests": list(check.broken or check.failing),
+            "excerpt": find_failure(check.output),
+            "where": f"/runs/{run_id}/steps/{seq}",
+            "output": f"/runs/{run_id}/steps/{seq}/check-{number}",
+        }
+        for number, check in enumerate(checks, 1)
+        if not CheckCard.read(check).ok
+    ]
 
 
 def query_diff(request: PageRequest) -> Data:
@@ -150,6 +87,7 @@ def query_diff(request: PageRequest) -> Data:
         "diff": {**part, "text": "", "files": split_by_file(part["text"])} if part["total"] else None,
         "no_diff": why,
         "cut": cut,
+        "view": "split" if request.text("view") == "split" else "unified",
         "self": f"/runs/{run.id}/tasks/{key}/diff",
     }
 
@@ -200,7 +138,6 @@ def _read_work(request: PageRequest, run: Run, key: str) -> tuple[str, str, int]
 
 _TASK = "/runs/{run}/tasks/{task}"
 PAGES = (
-    PageRoute("/tasks", "tasks.html", "Tasks", query_board, menu=True, live=True),
     PageRoute(_TASK, "task.html", "Task", query_task, section="/runs", live=True),
     PageRoute(f"{_TASK}/diff", "diff.html", "Diff", query_diff, section="/runs"),
     PageRoute(

@@ -178,7 +178,7 @@ class Scene:
 
     def setting(self, name: str) -> str:
         """Return a setting that is in force for the next command."""
-        done = self.place.segue("config", "show", "--json", code=None)
+        done = self.place.segue("config", "list", "--json", code=None)
         if done.returncode:
             return UNREADABLE
         return next(str(one["value"]) for one in json.loads(done.stdout)["data"] if one["setting"] == name)

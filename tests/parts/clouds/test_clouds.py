@@ -69,6 +69,15 @@ def test_what_was_certainly_not_launched_is_launched_again(place: SessionPlace) 
     assert len(lists) == 2, "it is looked for twice in between"
 
 
+@pytest.mark.quick("devin")
+def test_no_odd_answer_while_it_works_abandons_it(place: SessionPlace) -> None:
+    """A key that is refused for a moment, a proxy that knows nothing, an overload: it is paid for."""
+    for number, status in enumerate((401, 403, 404, 409, 429, 502), 1):
+        place.breaks("refuse", place.vendor.look, times=2, status=status)
+        ended = place.run(place.job())
+        assert (ended.kind, place.state()["sessions"]) == (None, number), f"{status}: {ended.message}"
+
+
 @pytest.mark.quick("jules")
 def test_an_unknown_word_is_said_once_and_watched(place: SessionPlace) -> None:
     place.plays(during="dreaming", hold=True)

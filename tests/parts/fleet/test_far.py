@@ -94,7 +94,7 @@ def test_everything_is_seen_from_elsewhere(fleet: Fleet, elsewhere: Place, page:
     lines = elsewhere.segue("logs", run).stdout
     assert "run ended: needs_human" in lines or "needs a human" in lines
     assert "f1 exists" in page.get(f"/runs/{run}/tasks/1/proof").text
-    assert page.data(f"/tasks?run={run}")["counts"] == {
+    assert page.data(f"/runs/{run}")["counts"] == {
         "pending": 0,
         "running": 0,
         "needs_human": 1,

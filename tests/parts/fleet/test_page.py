@@ -123,9 +123,9 @@ def test_queued_runs_are_listed_filtered_and_opened(watched: Watched) -> None:
     assert "Waiting for a worker" in page
     assert ">gpu<" in page
     assert "Take this run out of the queue?" in page
-    assert 'aria-label="Latest events"' in page
+    assert 'aria-label="Latest events"' in served.get(f"/runs/{watched.helpless}/events").text
     assert served.data(f"/runs/{watched.helpless}")["used"]["seconds"] == 0
-    assert served.data(f"/tasks?run={watched.helpless}")["run"]["state"] == "queued"
+    assert served.data(f"/runs/{watched.helpless}")["run"]["state"] == "queued"
     for report in ("gaps", "proof"):
         assert served.data(f"/{report}")["runs"] == 1, "what waits is not counted"
     notes = served.data("/compare")["notes"]

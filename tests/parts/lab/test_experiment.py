@@ -115,7 +115,7 @@ def test_a_plan_says_what_can_be_found_and_starts_nothing(place: Place) -> None:
     file = write(place, FILE.format(trials=3))
     told = place.segue("experiment", "plan", str(file)).stdout
     assert "2 × 2 × 3 = 12 trials" in told
-    assert "On each prompt, 3 runs of each agent: no difference would be found in 80 %" in told
+    assert "On each prompt alone, 3 runs of each agent: no difference would be found in 80 %" in told
     assert "scripted:one: no forecast of time and cost, only 0 earlier trials ended." in told
     assert runs(place) == []
     many = place.json("experiment", "plan", str(file), "--trials", "60")

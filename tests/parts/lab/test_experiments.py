@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -89,8 +90,8 @@ def test_a_look_uses_the_trials_that_were_planned_for_it(database: str) -> None:
 
 
 def test_more_arms_and_looks_need_stronger_evidence() -> None:
-    assert ExperimentPlan(2, 1, 5, 1).level == pytest.approx(1 - 0.05 / 2), "two rates"
-    assert ExperimentPlan(3, 1, 5, 4).level == pytest.approx(1 - 0.05 / (2 * 2 * 4))
+    assert ExperimentPlan(2, 1, 5, 1).design.level == pytest.approx(1 - 0.05 / 2), "two rates"
+    assert ExperimentPlan(3, 1, 5, 4).design.level == pytest.approx(1 - 0.05 / (3 * 2 * 4)), "three pairs"
 
 
 def test_without_looks_nobody_stops_early(database: str) -> None:
@@ -111,10 +112,11 @@ def test_the_comparison_lists_experiments(database: str) -> None:
         [compared] = build_reports(store, ("compare",), Selection())
         arms = [table.records() for table in compared.tables if table.name == "experiments"]
         sql = next(table.sql for table in report_experiment(store, "careful").tables if table.name == "arms")
-        counted = {row["setting"]: (row["runs"], row["passed"]) for row in store.query(sql)}
+        runs = store.query(sql.partition(";\n")[0])
     assert [(row["experiment"], row["arm"], row["over"]) for row in arms[0]] == [
         ("careful", "usual", 8),
         ("careful", "better", 8),
     ]
     assert arms[0][0]["against_first"] is None
-    assert counted == {"careful/usual": (8, 0), "careful/better": (8, 8)}
+    ended = Counter((row["arm"], row["state"]) for row in runs)
+    assert (ended["usual", "done"], ended["better", "done"]) == (0, 8), ended

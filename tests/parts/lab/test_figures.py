@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.parts.lab.reports.build import build_reports
+from segue.domain.run import RunKind
+from segue.parts.lab.reports.build import REPORTS, build_reports
 from segue.parts.lab.reports.figures import draw_scatter, draw_trend
 from segue.parts.lab.reports.page_table import draw_figure, present_table
-from segue.parts.lab.reports.report import DatasetReport, ReportTable
+from segue.parts.lab.reports.report import DatasetReport, ReportTable, read_tables
 from segue.parts.lab.reports.runs import FEWEST_IN_TREND
-from segue.parts.lab.reports.selection import Selection
+from segue.parts.lab.reports.selection import Dataset, Selection, choose_kind
 from segue.parts.lab.reports.statistics import Mean, Proportion, single_cases
+from segue.reports.timeline import Rows
 from segue.store import connect
-from tests.reports.dataset import Written, busy
+from tests.reports.dataset import Written, WrittenRun, busy
 
 SELECTIONS = (
     Selection(),
@@ -59,12 +61,48 @@ def test_the_sql_of_every_figure_gives_its_numbers(database: str) -> None:
             ]
             assert sorted(ask(matrix)) == sorted(wanted)
             rates = {row[0]: row[1] for row in rows_of(find(recovery, "actions"))}
-            for action, cases, recovered, runs in ask(find(recovery, "actions")):
+            missed = {row[0]: row[4] for row in rows_of(find(recovery, "actions"))}
+            for action, cases, recovered, runs, left_out in ask(find(recovery, "actions")):
                 assert (rates[action].n, rates[action].hits, len(rates[action].runs)) == (
                     cases,
                     recovered,
                     runs,
                 )
+                assert missed[action] == left_out
+
+
+class Shown(Dataset):
+    """The rows that the SQL below a table gives, and nothing else."""
+
+    sql = ""
+
+    def ask(self, query: str) -> Rows:
+        text = self.show_queries((query,))
+        return self._store.query(text) if text in self.sql else []
+
+
+@pytest.mark.parametrize("name", sorted(REPORTS))
+def test_every_table_follows_from_the_sql_that_it_shows(name: str, tmp_path: Path) -> None:
+    data = busy()
+    for number, (name_, *_) in enumerate(data.runs):
+        WrittenRun(data, name_, 0, seq=100_000).event(
+            None, "label", task="1", good=bool(number % 3), origin="person"
+        )
+    trial = {"experiment": "x", "arms": 2, "prompts": 1, "trials": 2, "looks": 1}
+    for number in range(4):
+        arm = {"arm": "ab"[number % 2], "prompt": "p", "place": number % 2}
+        run = data.run(f"t{number}", "done" if number else "failed", kind="trial", trial=trial | arm)
+        run.passes()
+    with connect(data.write(str(tmp_path / "segue.db")), read_only=True) as store:
+        for chosen in (Selection(), Selection(kind=RunKind.TRIAL)):
+            [report] = build_reports(store, (name,), chosen)
+            for table in report.tables:
+                assert table.sql
+                if "queries" not in read_tables()[table.name]:
+                    continue  # it has SQL of its own: see above
+                shown = Shown(store, choose_kind(store, chosen)[0])
+                shown.sql = table.sql
+                assert find(REPORTS[name](shown), table.name).rows == table.rows
 
 
 def test_runs_of_many_weeks_are_shown_by_week(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_the_page_fetches_nothing_and_runs_nothing(database: str) -> None:
     seen = RunDetails(made)
     assert "default-src 'none'" in made
     assert not {"script", "link", "img", "iframe"} & seen.elements
-    assert set(re.findall(r'href="([^"]*)"', made)) == {"#gaps", "#recovery", "#compare", "#proof"}
+    assert set(re.findall(r'href="([^"]*)"', made)) == {f"#{name}" for name in REPORTS}
     assert "url(" not in made
     assert "prefers-color-scheme: dark" in made
     assert 'name="viewport"' in made

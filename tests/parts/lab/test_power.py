@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from segue.parts.lab.experiment.report import Design, find_power, find_smallest_difference
+from segue.parts.lab.experiment.power import Design, find_power, find_smallest_difference
 from segue.parts.lab.reports.statistics import single_cases, subtract
 
 
@@ -35,5 +35,6 @@ def test_more_runs_find_smaller_differences_and_more_comparisons_larger_ones_onl
 
 def test_comparisons_are_counted_as_the_report_makes_them() -> None:
     assert Design(2, 1, 5).comparisons == 2  # one pair, two rates
-    assert Design(3, 2, 5).comparisons == 18  # three pairs on two prompts and on both, two rates
+    assert Design(3, 2, 5).comparisons == 6  # three pairs, two rates
+    assert Design(3, 2, 5, looks=2).comparisons == 12
     assert Design(1, 1, 5).level == 0.95

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +13,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segue import __version__
+from segue.agents.acp.lines import AcpLines
+from segue.agents.acp.profiles import load_profiles
+from segue.agents.claude.lines import ClaudeLines
 from segue.domain.errors import UsageError
-from segue.domain.events import AgentText, AgentThought, AgentTool, Event, PromptSent, Recorded
+from segue.domain.events import AgentText, AgentThought, AgentTool, Event, PromptSent, Recorded, event_data
+from segue.domain.job import Mode
+from segue.domain.run import Run
 from segue.parts.lab.dataset.atif import to_atif, to_lines
-from segue.parts.lab.dataset.instances import split_tests
+from segue.parts.lab.dataset.instances import make_portable, split_tests
+from segue.parts.lab.dataset.provenance import read_versions
 from segue.parts.lab.dataset.publish import Cleaner, Publication, choose_runs, publish
 from segue.parts.lab.dataset.trajectory import Trajectory, read_trajectories
 from segue.store import connect
 from segue.store.flat import FLAT_TABLES
+from segue.store.store import Store
 from segue.system.redact import Redactor
 from tests.cli.place import Place
 from tests.later import Later
+from tests.reports.dataset import Written
 from tests.store.test_tables import fill
 
 atif: Any = Later("atif")
@@ -112,11 +123,23 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Path]:
     """A folder that was written after a real run, whose agent mentioned the home folder."""
     place = Place.make(tmp_path_factory.mktemp("published"))
     place.script(
-        '[[on]]\nsay = "I am in HOME, ada@example.org"\n'
-        'write = { "src.py" = "x = 1\\n", "tests/test_src.py" = "def test(): pass\\n" }\n'.replace(
-            "HOME", str(place.root / "home" / "work")
-        )
+        '[[on]]\nsay = "I am in HOME, ada@corp.com"\n'
+        'write = { "src.py" = "def double(x):\\n    return 2 * x\\n",'
+        ' "tests/test_src.py" = "import unittest\\nfrom src import double\\n\\n'
+        "class Double(unittest.TestCase):\\n    def test_six(self):\\n"
+        '        self.assertEqual(double(3), 6)\\n" }\n'.replace("HOME", str(place.root / "home" / "work"))
     )
+    (place.repo / "logo.bin").write_bytes(bytes(range(256)))
+    (place.repo / "tests").mkdir()
+    (place.repo / "tests" / "test_old.py").write_text(
+        "import unittest\n\nclass Old(unittest.TestCase):\n    def test_old(self):\n        pass\n"
+    )
+    (place.repo / "tests" / "__init__.py").write_text("")
+    place.git("add", "-A")
+    place.git("commit", "-qm", "Add a logo")
+    python = sys.executable
+    command = f"{python} -m unittest discover -t . -s tests"
+    place.more_config(f'checks = ["{command}"]\nproof.sharpness = 0.0\nproof.mutants = 1\n')
     place.segue("run", "plan.md", "--task", "1")
     folder = place.root / "my-dataset"
     told = place.json(
@@ -170,6 +193,86 @@ def test_an_instance_has_what_swe_bench_has(published: tuple[Place, Path]) -> No
     [prediction] = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     assert set(prediction) == {"instance_id", "model_name_or_path", "model_patch"}
     assert prediction["instance_id"] == row["instance_id"]
+    assert json.loads(row["PASS_TO_PASS"]) == ["tests.test_old.Old.test_old"]
+    assert json.loads(row["FAIL_TO_PASS"]) == ["tests.test_src.Double.test_six"]
+    assert json.loads(row["test_commands"]) == ["python -m unittest discover -t . -s tests"]
+    assert json.loads(row["environment"])["python"]
+    assert row["problem_statement"].strip() not in ("", row["instance_id"])
+
+
+def test_instances_are_run_again_from_the_folder_alone(published: tuple[Place, Path], tmp_path: Path) -> None:
+    """On another machine: no database, no repository. One with another patch, or a cheated list, falls."""
+    elsewhere = tmp_path / "copy"
+    shutil.copytree(published[1], elsewhere)
+    other = Place.make(tmp_path / "other")
+    found = other.json("dataset", "verify", str(elsewhere))
+    assert (found["holding"], [one["problem"] for one in found["instances"]]) == (1, [""])
+    rows = parquet.read_table(elsewhere / "data/instances.parquet")
+    [row] = rows.to_pylist()
+    for broken in (
+        {"patch": ""},
+        {"PASS_TO_PASS": '["tests.test_old.Old.test_gone"]'},
+        {"base_archive": "../x"},
+    ):
+        table = parquet.read_table(published[1] / "data/instances.parquet").from_pylist([{**row, **broken}])
+        parquet.write_table(table, elsewhere / "data/instances.parquet")
+        assert "0 of 1 instances hold." in other.segue("dataset", "verify", str(elsewhere), code=3).stdout
+
+
+def test_a_publication_says_where_it_comes_from(published: tuple[Place, Path]) -> None:
+    folder = published[1]
+    facts = json.loads((folder / "provenance.json").read_text())
+    [run] = facts["runs"]
+    assert (facts["licence"], run["segue"], run["state"]) == ("cc-by-4.0", [__version__], "done")
+    assert set(run) >= {"agents", "models", "settings", "trial", "seeds", "last_event", "began", "flow"}
+    assert facts["left_out"] == []
+    assert "## Citation" in (folder / "README.md").read_text()
+
+
+def test_versions_are_those_that_the_programs_print(database: str) -> None:
+    """Lines as the programs print them, read by the agents' own readers."""
+    init = {"type": "system", "subtype": "init", "session_id": "s", "model": "m", "cwd": "/r"}
+    start = {"type": "start", "protocol": 1, "agent": {"name": "gemini-cli", "version": "0.19.4"}}
+    claude, acp = ClaudeLines(Mode.EDIT), AcpLines("gemini", load_profiles()["gemini"], Mode.EDIT)
+    printed = {
+        "claude": claude.read(json.dumps({**init, "claude_code_version": "2.3.14"})),
+        "gemini": acp.read(json.dumps(start)),
+        "cursor": claude.read(json.dumps({"type": "user", "version": "1", "message": {"content": []}})),
+    }
+    data = Written()
+    run = data.run("r")
+    for number, (agent, events) in enumerate(printed.items(), 1):
+        run.step("execute", number, launched=True, by=(agent, None))
+        for event in events or ():
+            run.event(f"task/1/execute/{number}", event.type, **event_data(event))
+    with connect(data.write(database), read_only=True) as store:
+        found = read_versions(store, "r")
+    assert found == {"claude": "2.3.14", "gemini": "0.19.4", "cursor": "not reported"}
+
+
+def test_runs_that_have_not_ended_are_left_out(database: str) -> None:
+    data = Written()
+    data.run("over").passes()
+    data.run("going", "running").execute()
+    with connect(data.write(database), read_only=True) as store:
+        runs, left = choose_runs(store, ())
+    assert [run.id for run in runs] == ["over"]
+    assert left == [{"what": "run going", "why": "it is running"}]
+
+
+def test_what_is_private_follows_a_rule() -> None:
+    cleaner = Cleaner(Redactor(()), Path("/home/ada"), ["/srv/work/shop"])
+    text = "/srv/work/shop/a.py /home/ada/x /home/bob/y ada@corp.com Ada@corp.com git@github.com"
+    text += " a@example.org /usr/bin"
+    assert cleaner.clean("x", text) == (
+        "/repo/a.py ~/x /home/user/y person-1@redacted.invalid person-1@redacted.invalid git@github.com"
+        " a@example.org /usr/bin"
+    )
+
+
+def test_a_command_names_no_place_of_this_machine() -> None:
+    assert make_portable("/x/.venv/bin/python -m pytest /r/app/tests", "/r/app") == "python -m pytest tests"
+    assert make_portable("./check.sh", "/r/app") == "./check.sh"
 
 
 def test_trajectories_and_traces_are_valid(published: tuple[Place, Path]) -> None:
@@ -190,10 +293,15 @@ def test_the_card_names_the_licence_and_the_report_what_was_found(published: tup
     assert "license: cc-by-4.0\n" in card
     report = json.loads((folder / "redaction.json").read_text())
     assert report["total"]["home_folders"] > 0
-    assert report["total"]["mail_addresses_kept"] > 0
+    assert report["total"]["mail_addresses_masked"] > 0
     for path in folder.rglob("*"):
         if path.is_file():
             assert str(place.root / "home") not in path.read_text("utf-8", "replace")
+
+
+def ended(store: Store) -> list[Run]:
+    """All runs: `fill` leaves its own at work."""
+    return store.runs()
 
 
 @pytest.mark.quick("sqlite")
@@ -201,7 +309,8 @@ def test_secrets_that_slipped_in_are_masked(database: str, tmp_path: Path) -> No
     with connect(database) as store:
         asyncio.run(fill(store))
         cleaner = Cleaner(Redactor(["diff --git a/x"]))
-        publish(store, choose_runs(store, ()), tmp_path / "out", Publication("n", "mit"), cleaner)
+        runs, made = ended(store), Publication("n", "mit")
+        asyncio.run(publish(store, runs, tmp_path / "out", made, cleaner, None))
     assert cleaner.report()["total"]["secrets_masked_now"] > 0
     with duckdb.connect() as connection:
         [(found,)] = set(
@@ -220,10 +329,11 @@ def test_a_call_that_was_interrupted_is_repeated(database: str, tmp_path: Path) 
 
     with connect(database) as store:
         asyncio.run(fill(store))
-        runs, made = choose_runs(store, ()), Publication("n", "mit")
+        runs, made = ended(store), Publication("n", "mit")
         with pytest.raises(KeyboardInterrupt):
-            publish(store, runs, tmp_path / "out", made, Interrupting(Redactor()))
-        assert publish(store, runs, tmp_path / "out", Publication("n", "mit"), Cleaner(Redactor())).runs == 1
+            asyncio.run(publish(store, runs, tmp_path / "out", made, Interrupting(Redactor()), None))
+        again = Publication("n", "mit")
+        assert asyncio.run(publish(store, runs, tmp_path / "out", again, Cleaner(Redactor()), None)).runs == 1
     assert (tmp_path / "out" / "README.md").exists()
 
 
@@ -244,6 +354,6 @@ def test_another_folder_is_not_written_over(published: tuple[Place, Path], tmp_p
 
 def test_there_must_be_something_to_publish(tmp_path: Path) -> None:
     with connect(tmp_path / "segue.db") as store:
-        assert choose_runs(store, ()) == []
+        assert choose_runs(store, ()) == ([], [])
         with pytest.raises(UsageError):
             choose_runs(store, ["x"])

@@ -38,25 +38,34 @@ def place(tmp_path: Path) -> Place:
     return place
 
 
-def test_an_overview_of_all_three(place: Place) -> None:
-    text = place.segue("report").stdout
-    for part in ("Knowledge gaps  (from 2 runs of kind build)", "Recovery", "Comparison", "too few runs"):
-        assert part in text
-    assert "2/2 runs 100%" in text  # two runs are too few for an interval
-    assert "1/1 run 100%" in text
+def test_after_two_runs_it_is_five_plain_lines(place: Place) -> None:
+    lines = place.segue("report").stdout.splitlines()
+    assert len(lines) == 5
+    assert lines[0] == "2 runs of kind build: 1 done, 1 needs a human."
+    assert lines[1] == "Tasks: 1 of 2 done (1 not recorded)."
+    assert lines[2] == "First attempts: 0 of 2 passed; after a failure 1 of 2 next attempts did."
+    assert "Statistics begin with 3 runs." in lines[4]
+    assert "Knowledge gaps  (from 2 runs of kind build)" in place.segue("report", "gaps").stdout
 
 
-@pytest.mark.parametrize("columns", ["100", "60", "300"])
+@pytest.mark.parametrize("columns", ["100", "80", "60", "300"])
 def test_it_fits_and_needs_no_colour(place: Place, columns: str) -> None:
-    for args in (["report"], ["report", "run", "last"]):
-        text = place.segue(*args, COLUMNS=columns, NO_COLOR="1").stdout
-        assert "✗" in text or "run" not in args
+    """No word of a heading is broken either: what has no room side by side is listed with its labels."""
+    shown = ""
+    for args in (["gaps"], ["recovery"], ["compare"], ["proof"], ["run", "last"]):
+        text = place.segue("report", *args, COLUMNS=columns, NO_COLOR="1").stdout
         assert "\x1b" not in text
         assert max(map(len, text.splitlines())) <= min(100, int(columns))
+        shown += text
+    assert "✗" in shown
+    words = set(shown.split())
+    assert words >= {"phase", "unfinished", "delivered", "accepted"}
+    if columns != "60":  # there rows are listed, without what is empty
+        assert words >= {"against", "retry", "conclusion"}
 
 
 def test_colour_when_it_is_asked_for(place: Place) -> None:
-    assert "\x1b[" in place.segue("report", "--color", "always").stdout
+    assert "\x1b[" in place.segue("report", "gaps", "--color", "always").stdout
 
 
 def test_what_agents_wrote_is_shown_as_it_is_but_for_escapes(place: Place) -> None:
@@ -72,7 +81,7 @@ def test_programs_get_the_figures(place: Place) -> None:
     assert gaps["build_phases"][0]["failed"] == rate
     assert gaps["tasks"][0]["runs"] == ["20261115-034657-97ec", "20261115-024657-97ec"]
     everything = place.json("report")
-    assert list(everything) == ["gaps", "recovery", "compare", "proof"]
+    assert list(everything) == ["gaps", "recovery", "compare", "proof", "routing"]
     actions = {row["action"]: row["recovered"] for row in everything["recovery"]["actions"]}
     assert (actions["WEB_SEARCH"]["hits"], actions["RETRY"]["hits"], actions["RETRY"]["n"]) == (1, 0, 1)
     assert [row["setting"] for row in everything["compare"]["settings"]] == ["claude opus", "codex"]
@@ -87,7 +96,7 @@ def test_a_page_and_a_sheet_in_one_go(place: Place) -> None:
     assert page.startswith("<!doctype html>")
     assert "Row level security" in page
     rows = list(csv.DictReader(io.StringIO((place.repo / "out.csv").read_text(), newline="")))
-    assert {row["report"] for row in rows} == {"gaps", "recovery", "compare", "proof"}
+    assert {row["report"] for row in rows} == {"gaps", "recovery", "compare", "proof", "routing"}
 
 
 def test_to_stdout(place: Place) -> None:

@@ -9,19 +9,19 @@ from statistics import fmean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from segue.parts.lab.reports.distributions import regularized_beta, t_cdf, t_quantile
 from segue.parts.lab.reports.posterior import Clusters, interval
 from segue.parts.lab.reports.statistics import (
     Proportion,
-    TaskCase,
+    RunCases,
+    compare_runs,
+    generalize,
     mean,
     predict,
-    regularized_beta,
     single_cases,
     subtract,
-    subtract_paired,
-    t_cdf,
-    t_quantile,
     tally,
     tally_groups,
     welch,
@@ -83,46 +83,42 @@ def test_two_runs_have_no_interval() -> None:
     assert subtract(found, three) is None
 
 
-def paired(rates: dict[str, list[str]]) -> list[TaskCase]:
-    """One run per name; `+` is a task that passed."""
+def runs(name: str, passed: dict[str, str]) -> list[RunCases]:
+    """One run per letter, by prompt; `+` is one that passed."""
     return [
-        TaskCase(run, str(task), sign == "+")
-        for run, (signs,) in rates.items()
-        for task, sign in enumerate(signs)
+        RunCases(f"{name}-{source}-{number}", source, (sign == "+",))
+        for source, signs in passed.items()
+        for number, sign in enumerate(signs)
     ]
 
 
-def test_a_paired_difference_by_hand() -> None:
-    one = paired({"a1": ["+++-"], "a2": ["++--"]})
-    other = paired({"b1": ["+---"], "b2": ["+---"]})
-    found = subtract_paired(one, other)
+def test_settings_are_compared_by_equally_many_runs_of_what_both_worked_on() -> None:
+    one = runs("a", {"x": "++++--", "y": "++", "only": "----"})
+    other = runs("b", {"x": "+---", "y": "----"})
+    found = compare_runs(one, other)
     assert found is not None
-    # Rates 5/8 and 2/8. Sums of what is left, by task and by run, in eighths of a case:
-    assert found.value == pytest.approx(3 / 8)
-    by_task = sum(part**2 for part in (-6 / 8, 10 / 8, 2 / 8, -6 / 8)) / 64 * 4 / 3
-    by_run = sum(part**2 for part in (4 / 8, -4 / 8, 0, 0)) / 64 * 2
-    by_case = (5 * (3 / 8) ** 2 + 3 * (5 / 8) ** 2 + 2 * (6 / 8) ** 2 + 6 * (2 / 8) ** 2) / 64
-    error = max(by_task, by_run, by_task + by_run - by_case) ** 0.5
-    assert found.high - found.value == pytest.approx(min(5 / 8, t_quantile(0.975, 2) * error))
+    assert found.here == subtract(single_cases(6, 6), single_cases(1, 6))
+    assert (found.prompts, found.beyond) == (2, None)
 
 
-def test_tasks_of_one_side_only_are_left_out() -> None:
-    one, other = paired({"a1": ["+-+"], "a2": ["-++"]}), paired({"b1": ["+-"], "b2": ["--"]})
-    found = subtract_paired(one, other)
+def test_from_eight_prompts_on_a_difference_speaks_of_others_like_them() -> None:
+    one = runs("a", {str(prompt): "++" if prompt < 6 else "--" for prompt in range(8)})
+    other = runs("b", {str(prompt): "--" for prompt in range(8)})
+    found = compare_runs(one, other)
     assert found is not None
-    assert found.value == pytest.approx(2 / 4 - 1 / 4)
+    assert found.beyond is not None
+    gains = [1.0] * 6 + [0.0] * 2
+    half = t_quantile(0.975, 7) * (sum((gain - 0.75) ** 2 for gain in gains) / 7 / 8) ** 0.5
+    assert found.beyond.low == pytest.approx(min(0.75 - half, found.here.low))
+    assert found.beyond.high == pytest.approx(max(min(1.0, 0.75 + half), found.here.high))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"a1": ["+-"]}, {"b1": ["+-"], "b2": ["-+"]}),  # one run
-        ({"a1": ["+"], "a2": ["-"]}, {"b1": ["+"], "b2": ["-"]}),  # one task
-        ({"a1": ["++"], "a2": ["++"]}, {"b1": ["--"], "b2": ["--"]}),  # nothing varies
-    ],
-)
-def test_what_cannot_be_paired_is_not(one: dict[str, list[str]], other: dict[str, list[str]]) -> None:
-    assert subtract_paired(paired(one), paired(other)) is None
+def test_rates_are_counted_by_prompt_where_there_are_enough() -> None:
+    cases = [(f"run-{number}", number % 2 == 0) for number in range(16)]
+    few = generalize(cases, {run: run[-1] for run, _ in cases[:7]} | {run: "x" for run, _ in cases[7:]})
+    assert (few.unit, len(few.runs)) == ("prompt", 8)
+    same = generalize(cases, dict.fromkeys((run for run, _ in cases), "x"))
+    assert (same.unit, len(same.runs), same.hits) == ("run", 16, 8)
 
 
 def test_a_forecast_by_hand() -> None:
@@ -232,3 +228,16 @@ def test_means_cover_what_they_promise() -> None:
     means = [mean([chance.gauss(10, 2) for _ in range(5)]) for _ in range(2000)]
     held = sum((found.low or 0) <= 10 <= (found.high or 0) for found in means)
     assert 0.935 <= held / 2000 <= 0.965
+
+
+@pytest.mark.parametrize("prompts", [8, 10, 12, 20])
+def test_one_case_per_prompt_is_covered_at_every_rate(prompts: int) -> None:
+    """Computed, not simulated: with 12 prompts an interval that is right on average misses 8 % at 0.78."""
+    found = [replace(single_cases(hits, prompts), unit="prompt").limits() for hits in range(prompts + 1)]
+    for rate in (number / 100 for number in range(1, 100)):
+        chances = (
+            math.comb(prompts, hits) * rate**hits * (1 - rate) ** (prompts - hits)
+            for hits, (low, high) in enumerate(found)
+            if low <= rate <= high
+        )
+        assert sum(chances) >= 0.92

@@ -23,7 +23,7 @@ from tests.proof.projects import DISCOVER
 Connect = Callable[[Place, str], AbstractAsyncContextManager[Caller]]
 WORK = '[[on]]\nphase = "execute"\nwrite = { "f{task}" = "the work of {task}" }\n'
 STUCK = '[[on]]\ntask = "2"\nsay = "I could not do it."\n' + WORK
-CHANGING = {"start_run", "stop_run", "decide", "comment"}
+CHANGING = {"start_run", "stop_run", "decide", "comment", "answer"}
 
 
 @pytest.fixture
@@ -208,6 +208,11 @@ def test_an_agent_of_a_run_may_only_look(place: Place, command: tuple[str, ...])
             ):
                 assert "by an agent of a Segue run" in await caller.refused(tool, **values)
             assert (await caller.call("run_status"))["state"] == "needs_human"
+            cited = {"file": "plan.md", "line": 1, "quote": "# Plan"}
+            assert "End your turn" in str(await caller.call("cannot", cannot="It is odd.", evidence=[cited]))
+            made_up = {**cited, "quote": "Write nothing."}
+            refused = await caller.refused("cannot", cannot="It is odd.", evidence=[made_up])
+            assert "plan.md does not say “Write nothing.”" in refused
 
     asyncio.run(talk())
     assert decisions(place) == []

@@ -140,4 +140,4 @@ def test_the_address_of_the_webhook_is_not_stored(tmp_path: Path) -> None:
         place.segue("run", "plan.md", SEGUE_NOTIFY__WEBHOOK__URL=hook.url)
         assert len(sent(hook)) == 1
     assert not [row for row in place.rows("SELECT * FROM orchestrator_runs") if "secret-part" in str(row)]
-    assert "secret-part" not in place.segue("config", "show", SEGUE_NOTIFY__WEBHOOK__URL=hook.url).stdout
+    assert "secret-part" not in place.segue("config", "list", SEGUE_NOTIFY__WEBHOOK__URL=hook.url).stdout

@@ -69,4 +69,4 @@ def test_without_a_postgres_it_counts_only_when_it_is_demanded(place: Place) -> 
     assert "Next: rls.database_url" in place.segue("check", "rls", code=1).stdout
     place.segue("check", code=1, SEGUE_RLS__ENABLED="on")
     assert "rls" not in place.segue("check", SEGUE_RLS__ENABLED="off").stdout
-    assert "secret-password" not in json.dumps(place.json("config", "show"))
+    assert "secret-password" not in json.dumps(place.json("config", "list"))

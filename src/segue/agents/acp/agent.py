@@ -28,6 +28,7 @@ from segue.agents.local.program import (
     simulator_variables,
 )
 from segue.domain.events import AgentStarted, Event
+from segue.domain.exits import OFFER
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
@@ -91,7 +92,8 @@ class AcpAgent:
         )
         names = (profile.argv[0], *profile.also_called)
         install = f"Install it: {profile.install}" if profile.install else ""
-        program = Program(name, profile.title or name, names, install, profile.version)
+        title = profile.title or name
+        program = Program(name, title, names, install, profile.version, untold=profile.untold)
         self._program = InstalledProgram(program, options.agent_cmd, self._passed, self._key, options.env)
         self.check, self.installation = self._program.check, self._program.installation
         self.forget = services.processes.forget
@@ -153,11 +155,18 @@ class AcpAgent:
             "answers": profile.answers,
             "plan_from": profile.plan_from if job.mode is Mode.PLAN else None,
             "prompt": job.prompt.text,
+            "servers": self._servers(job),
             "retry_text": profile.retry_text,
             "retry_grace": min(options.retry_grace, max(job.limits.patience, SHORT_RETRY)),
             "start_timeout": options.start_timeout,
             "end_grace": options.end_grace,
         }
+
+    def _servers(self, job: Job) -> list[dict[str, object]]:
+        """Return our own server where the prompt offers what its tools are for."""
+        words = self._services.way_out if OFFER in job.prompt.text else ()
+        argv = [*words, str(job.workspace)]
+        return [{"name": "segue", "command": argv[0], "args": argv[1:], "env": []}] if words else []
 
     def _argv(self) -> list[str]:
         return [self._program.path(), *self._profile.argv[1:]]

@@ -145,7 +145,7 @@ class AcpClient:
 
     def _start_session(self) -> Json:
         self.stage = "session"
-        where = {"cwd": self._job["cwd"], "mcpServers": []}
+        where = {"cwd": self._job["cwd"], "mcpServers": self._job["servers"]}
         wanted = self._job["session"]
         if not wanted:
             answer = self._request("session/new", where, self._job["start_timeout"])
@@ -290,6 +290,8 @@ class AcpClient:
 
     def _text(self, update: AcpMessage, inner: bool) -> None:
         text = as_table(update.get("content")).get("text")
+        if used := as_table(as_table(update.get("_meta")).get("usage")):  # as Qwen tells it
+            self._print({"type": "usage", "update": {"tokens": shrink(dict(used))}})
         if isinstance(text, str):
             line = {"type": "text", "text": text, "message": as_text(update.get("messageId"))}
             self._print({**line, **({"subagent": True} if inner else {})})

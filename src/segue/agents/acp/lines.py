@@ -147,6 +147,7 @@ class AcpLines:
         self._error_text, self._mode = profile.error_text, mode
         self._totals = profile.totals
         self._cost = usage or SessionUsage()
+        self._counted = dict.fromkeys(_TOKENS, 0)
         self._last: Json = {}
         self._before: list[Event] = []
         self._pieces = AnswerText()
@@ -259,10 +260,17 @@ class AcpLines:
         return [raw_event(line)]
 
     def _read_cost(self, line: Json) -> list[Event]:
-        cost = as_table(as_table(line.get("update")).get("cost"))
+        update = as_table(line.get("update"))
+        for key in self._counted:  # what one request to the model took; an agent sends one for each
+            self._counted[key] += as_count(as_table(update.get("tokens")).get(_TOKENS[key]))
+        cost = as_table(update.get("cost"))
         if cost.get("currency") == "USD" and isinstance(cost.get("amount"), int | float):
             self._cost.total = Usage(cost_usd=as_money(cost["amount"]))
-        return []
+        spent = self._cost.spent()
+        money = spent.cost_usd if spent is not None else None
+        if self._totals or not (money or any(self._counted.values())):
+            return []
+        return [AgentUsage(**self._counted, cost_usd=money)]
 
     def _read_last(self, line: Json) -> list[Event]:
         self._last = line
@@ -272,13 +280,16 @@ class AcpLines:
         quota = as_table(as_table(as_table(answer.get("_meta")).get("quota")).get("token_count"))
         for key in ("input_tokens", "output_tokens"):
             counted[key] = counted[key] or as_count(quota.get(key))
+        counted = counted if any(counted.values()) else self._counted
         spent = self._cost.spent()
         cost = spent.cost_usd if spent else None
         if not any(counted.values()) and not cost:
             return []
         # Some agents count thoughts and the cache in the total only.
         read = max(counted["input_tokens"], as_count(used.get("totalTokens")) - counted["output_tokens"])
-        self._lines.usage = Usage(read, counted["output_tokens"], cost)
+        has_cache = counted["cache_read_tokens"] or counted["cache_write_tokens"]
+        cached = counted["cache_read_tokens"] if has_cache else None
+        self._lines.usage = Usage(read, counted["output_tokens"], cost, cached)
         return [] if self._totals else [AgentUsage(**counted, cost_usd=cost)]
 
     def _facts(self) -> dict[str, Any]:

@@ -125,6 +125,8 @@ class Profile(Options, frozen=True):
     """A regular expression for its whole answer to `--version`; unset: it is not asked."""
     install: str = ""
     """The command that installs it."""
+    untold: str = ""
+    """What it does not tell, such as `when its model refuses`; `segue doctor` says so."""
     reports_usage: bool = False
     """It reports tokens with every turn."""
     reports_cost: bool = False

@@ -42,6 +42,7 @@ _CLAUDE = Program(
     r"\d+\.\d+\.\d+\S* \(Claude Code\)",
     LOGIN,
     LoginProbe(("auth", "status", "--json"), r'"loggedIn"\s*:\s*false\b', r'"loggedIn"\s*:\s*true\b'),
+    untold="when its service fails late in an answer",
 )
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 ADDRESS, _VENDOR = "ANTHROPIC_BASE_URL", "https://api.anthropic.com"

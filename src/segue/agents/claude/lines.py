@@ -14,7 +14,7 @@ from typing import Any
 from segue.agents.classify import classify, meaning_of
 from segue.agents.limits import Refusal, reset_at, reset_time
 from segue.agents.local.failures import FailureTable, load_sentences
-from segue.agents.local.launch import ProcessEnd, SessionUsage, count_usage
+from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_money, as_table, as_text, clip, shrink
@@ -85,6 +85,8 @@ def _judge(result: Json, said: str) -> tuple[FailureKind, str]:
     status = result.get("api_error_status")
     if isinstance(status, int) and status >= 500:
         return FailureKind.OUTAGE, "Claude's service is in trouble"
+    if status == 403 and meaning_of(said) is FailureKind.USAGE_LIMIT:
+        return FailureKind.USAGE_LIMIT, ""  # of the plan: another key is no help
     if isinstance(status, int) and status:
         return _BY_STATUS.get(status) or (meaning_of(said) or FailureKind.UNKNOWN, "")
     if found := FAILURES.find_sentence(said):
@@ -120,6 +122,12 @@ _MODEL_TOKENS = {
     "cache_read_tokens": "cacheReadInputTokens",
     "cache_write_tokens": "cacheCreationInputTokens",
 }
+_MESSAGE_TOKENS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_tokens": "cache_read_input_tokens",
+    "cache_write_tokens": "cache_creation_input_tokens",
+}
 
 
 class ClaudeLines:
@@ -133,6 +141,8 @@ class ClaudeLines:
         self._open: dict[str, tuple[str, Any]] = {}
         self._worked = False
         self._limits: dict[str, float] = {}
+        self._counted = dict.fromkeys(_MESSAGE_TOKENS, 0)
+        self._counted_id = ""
         self.refusal: Refusal | None = None
         """Why Claude waits before it tries again, if it does now."""
         self.is_finished = False
@@ -218,7 +228,18 @@ class ClaudeLines:
         self.refusal = None
         self._limits.clear()
         is_subagent = line.get("parent_tool_use_id") is not None
-        return [event for block in _blocks(line) for event in self._read_block(block, is_subagent)]
+        events = [event for block in _blocks(line) for event in self._read_block(block, is_subagent)]
+        return [*events, *self._count_message(as_table(line.get("message")))]
+
+    def _count_message(self, message: Json) -> Iterator[AgentUsage]:
+        """Yield what was used so far, where an answer of the model is the first of its kind and says it."""
+        used, key = as_table(message.get("usage")), read_id(message.get("id"))
+        if not any(as_count(used.get(name)) for name in _MESSAGE_TOKENS.values()) or key == self._counted_id:
+            return
+        self._counted_id = key
+        for ours, theirs in _MESSAGE_TOKENS.items():
+            self._counted[ours] += as_count(used.get(theirs))
+        yield AgentUsage(**self._counted)
 
     def _read_block(self, block: Json, is_subagent: bool) -> Iterator[Event]:
         kind = block.get("type")
@@ -269,7 +290,7 @@ class ClaudeLines:
             return []
         counted = {ours: sum(as_count(m.get(key)) for m in models) for ours, key in _MODEL_TOKENS.items()}
         used = AgentUsage(**counted, cost_usd=as_money(line.get("total_cost_usd")))
-        self._usage.report(count_usage(used), _read_launch(as_table(line.get("usage"))))
+        self._usage.report(used.count(), _read_launch(as_table(line.get("usage"))))
         return [used]
 
     def _facts(self) -> dict[str, Any]:
@@ -316,7 +337,9 @@ class ClaudeLines:
 def _read_launch(usage: Json) -> Usage | None:
     """Return what this launch used, as all versions report it; `modelUsage` may be the session's total."""
     read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    found = Usage(sum(as_count(usage.get(name)) for name in read), as_count(usage.get("output_tokens")))
+    cached = as_count(usage.get(read[1]))
+    counted = sum(as_count(usage.get(name)) for name in read)
+    found = Usage(counted, as_count(usage.get("output_tokens")), cached_tokens=cached)
     return found if found.tokens else None
 
 

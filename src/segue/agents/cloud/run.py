@@ -29,7 +29,7 @@ from segue.agents.cloud.watch import (
     loop_time,
     shorten,
 )
-from segue.agents.local.launch import SessionUsage, count_usage
+from segue.agents.local.launch import SessionUsage
 from segue.domain.errors import AGAIN, CredentialsError, SegueError, ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.job import Job, Mode
@@ -288,7 +288,7 @@ class CloudJob(Struct, frozen=True):
             **seen.facts(),
         }
         reported = await self._read_usage(session.id, watch)
-        used = count_usage(reported) if reported else self._count(session, look.usage)
+        used = reported.count() if reported else self._count(session, look.usage)
         if reported is None and used is not None:
             reported = AgentUsage(used.input_tokens, used.output_tokens, used.cost_usd)
         text, failure = self._judge_text(look, seen, failure)
@@ -331,7 +331,7 @@ class CloudJob(Struct, frozen=True):
             return None
         job = replace(self.job, session=session.id if self.job.session else None)
         usage = SessionUsage.open(self.processes, self.profile.name, job)
-        usage.report(count_usage(total))
+        usage.report(total.count())
         usage.store(session.id)
         return usage.spent()
 

@@ -85,7 +85,9 @@ def _read_error_kind(lines: list[str]) -> str:
 
 def _read_total(payload: Json) -> Usage | None:
     total = as_table(as_table(payload.get("info")).get("total_token_usage"))
-    found = Usage(as_count(total.get("input_tokens")), as_count(total.get("output_tokens")))
+    cached = total.get("cached_input_tokens")
+    read, written = as_count(total.get("input_tokens")), as_count(total.get("output_tokens"))
+    found = Usage(read, written, cached_tokens=None if cached is None else as_count(cached))
     return found if found.tokens else None
 
 
@@ -179,8 +181,10 @@ class CodexLines:
         if not used:
             return []
         counted = {ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()}
-        self._usage.report(Usage(counted["input_tokens"], counted["output_tokens"]))
-        return [AgentUsage(**counted)]
+        counted["input_tokens"] = max(0, counted["input_tokens"] - counted["cache_read_tokens"])
+        event = AgentUsage(**counted)
+        self._usage.report(event.count())
+        return [event]
 
     def _read_failed(self, line: Json) -> list[Event]:
         self._turn = "failed"

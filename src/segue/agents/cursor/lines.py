@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.agents.local.failures import FailureTable, load_sentences
-from segue.agents.local.launch import ProcessEnd, count_usage
+from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, shrink
@@ -185,7 +185,7 @@ class CursorLines:
         if not used:
             return said
         event = AgentUsage(**{ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()})
-        self._lines.usage = count_usage(event)
+        self._lines.usage = event.count()
         return [*said, event]
 
     def _facts(self) -> dict[str, Any]:

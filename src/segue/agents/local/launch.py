@@ -118,7 +118,7 @@ class PlainOutput:
             if isinstance(event, AgentText):
                 self._said.add(f"\n{event.text}")
             elif isinstance(event, AgentUsage):
-                self._usage = count_usage(event)
+                self._usage = event.count()
         return events
 
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
@@ -138,12 +138,6 @@ class PlainOutput:
             usage=self._usage,
             duration=end.exit.duration,
         )
-
-
-def count_usage(event: AgentUsage) -> Usage:
-    """Return what an event reports, with the cache in the tokens that were read."""
-    parts = (event.input_tokens, event.cache_read_tokens, event.cache_write_tokens)
-    return Usage(sum(part or 0 for part in parts), event.output_tokens or 0, event.cost_usd)
 
 
 def flag(name: str, value: object) -> list[str]:
@@ -306,18 +300,20 @@ class SessionUsage:
         """Return what was added to the total by this launch; None if no total was reported."""
         if self.total is None:
             return None
-        cost = self.total.cost_usd
+        cost, cached = self.total.cost_usd, self.total.cached_tokens
         return Usage(
             max(0, self.total.input_tokens - self._before.input_tokens),
             max(0, self.total.output_tokens - self._before.output_tokens),
             None if cost is None else round(max(0.0, cost - (self._before.cost_usd or 0.0)), 9),
+            None if cached is None else max(0, cached - (self._before.cached_tokens or 0)),
         )
 
     def store(self, session: str | None) -> None:
         """Store the session's total for the launches that continue it."""
         path = _total_file(self._folder, session) if self._folder else None
         if self.total is not None and path is not None:
-            numbers = [self.total.input_tokens, self.total.output_tokens, self.total.cost_usd]
+            total = self.total
+            numbers = [total.input_tokens, total.output_tokens, total.cost_usd, total.cached_tokens]
             write_atomic(path, json.dumps(numbers).encode())
 
 

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.agents.local.launch import NOTHING, make_command
 from segue.domain.errors import CredentialsError, ToolMissing
@@ -61,6 +62,8 @@ class Program(Struct, frozen=True):
     probe: LoginProbe | None = None
     find_native: Callable[[Path], str | None] = lambda _found: None
     """Returns the program behind a launcher."""
+    untold: str = ""
+    """What it does not tell, though others do."""
 
     def find(self, given: str | None, env: Mapping[str, str]) -> str | None:
         """Return where the program is: the one that the user named, or the first of its names on PATH.
@@ -149,7 +152,7 @@ class InstalledProgram:
 
     def installation(self) -> Installation:
         """Return where the program is, its version, and how it is logged in; asked once."""
-        return self._inspection.installation
+        return replace(self._inspection.installation, untold=self._program.untold)
 
     @property
     def _inspection(self) -> Inspection:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from segue import __version__
 from segue.agents.local.failures import FailureTable
-from segue.agents.local.launch import ProcessEnd, count_usage, make_command, run_program
+from segue.agents.local.launch import ProcessEnd, make_command, run_program
 from segue.agents.local.lines import LineReader
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_money, as_table, as_text
@@ -48,8 +48,8 @@ class ScriptedLines:
     def _read_usage(self, line: Json) -> list[Event]:
         tokens = as_count(line.get("input_tokens")), as_count(line.get("output_tokens"))
         used = AgentUsage(*tokens, as_money(line.get("cost_usd")))
-        self._lines.usage = (self._lines.usage or Usage()) + count_usage(used)
-        return [used]
+        self._lines.usage = total = (self._lines.usage or Usage()) + used.count()
+        return [AgentUsage(total.input_tokens, total.output_tokens, total.cost_usd)]
 
     def _read_result(self, line: Json) -> list[Event]:
         self._result = line
@@ -81,6 +81,7 @@ class ScriptedAgent:
 
     Options = ScriptedOptions
     name = "scripted"
+    has_vendor = False
     can = Capabilities(plan_mode=True, ask_mode=True, streams=True, reports_usage=True, reports_cost=True)
 
     def __init__(self, options: ScriptedOptions, services: Services) -> None:

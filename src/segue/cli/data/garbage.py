@@ -85,7 +85,7 @@ async def find_leftovers(rule: Rule, store: Store) -> AsyncIterator[Leftover]:
         if path.is_dir() and rule.is_over(runs.get(path.name)):
             why = "an agent may still be running" if _is_supervised(path) else ""
             yield Leftover("run", path, size_of(path), path.name, why)
-    for found in (*_scratch(rule), *_bases(rule), *_exams(rule), *_locks(rule, runs)):
+    for found in (*_scratch(rule), *_bases(rule), *_environments(rule), *_exams(rule), *_locks(rule, runs)):
         yield found
 
 
@@ -167,6 +167,14 @@ def _bases(rule: Rule) -> Iterator[Leftover]:
     for path in _entries(rule, "bases"):
         if path.suffix == ".json" and path.is_file() and rule.is_old(newest(path)):
             yield Leftover("scratch", path, size_of(path))
+
+
+def _environments(rule: Rule) -> Iterator[Leftover]:
+    """Yield what setup commands made for checks and nobody has used for long."""
+    for folder in _entries(rule, "environments"):
+        for path in sorted(folder.glob("setup/*/*")):
+            if path.is_dir() and not path.is_symlink() and rule.is_old(newest(path)):
+                yield Leftover("scratch", path, size_of(path))
 
 
 def _exams(rule: Rule) -> Iterator[Leftover]:

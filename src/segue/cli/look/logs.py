@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options
+from segue.cli.options import CommandSettings, join_task, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -17,30 +17,34 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.argument("key", metavar="[TASK]", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Wait for more events until the run ends.")
 @click.option("--task", metavar="KEY", help="Print only events of this task.")
 @click.option("--phase", help="Print only events of this phase.")
 @options("repo", "config", "database", "json")
 def logs(
     run_id: str | None,
+    key: str | None,
     follow: bool,
     task: str | None,
     phase: str | None,
     settings: CommandSettings,
     output: Printer,
 ) -> None:
-    """Print the events of RUN, or of the newest run.
+    """Print the events of RUN, or of the newest run; TASK prints those of one task only.
 
     \b
     Examples:
       segue logs
       segue logs -f
+      segue logs last 3
       segue logs --task 3 --json | jq .event
     """
-    from segue.cli.runs import describe_wait, find_run, unknown_task
+    from segue.cli.runs import describe_wait, find_run_and_task, unknown_task
     from segue.cli.terminal.display import event_line, event_record
     from segue.domain.run import RunState
 
+    task = join_task(key, task)
     app = settings.look(parts=False)
 
     def show(event: Recorded) -> None:
@@ -52,7 +56,7 @@ def logs(
             output.text(line)
 
     with app.store(read_only=True) as store:
-        run = find_run(store, app, run_id)
+        run, task = find_run_and_task(store, app, run_id, task)
         if task is not None and run.spec.titles and task not in run.spec.titles:
             raise unknown_task(run, task, run.spec.titles)  # else --follow would wait for nothing
         if run.state is RunState.QUEUED:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import FOLDER, CommandSettings, options
+from segue.cli.options import FOLDER, CommandSettings, join_task, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
+    from segue.domain.proof import IndependentTests
     from segue.domain.run import Run
     from segue.reports.card.card import ProofCard
     from segue.runtime.app import App
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
-@click.argument("task", metavar="[TASK]", required=False)
+@click.argument("key", metavar="[TASK]", required=False)
+@click.option("--task", metavar="KEY", help="Show this task only.")
 @click.option("--markdown", is_flag=True, help="Print Markdown, as for a pull request.")
 @click.option("--html", is_flag=True, help="Print a self-contained page.")
 @click.option("--junit", is_flag=True, help="Print JUnit XML for CI: passed means proven.")
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 @options("repo", "config", "database", "json")
 def proof(
     run_id: str | None,
+    key: str | None,
     task: str | None,
     markdown: bool,
     html: bool,
@@ -51,23 +54,26 @@ def proof(
       segue proof last --tests ./tests-of-others
       segue proof 20261115-0219 --json | jq '.data.tasks[].proof'
     """
-    from segue.cli.runs import find_run, unknown_task
-    from segue.reports.card.build import build_cards
+    from segue.cli.runs import find_run_and_task, unknown_task
+    from segue.reports.card.build import build_cards, find_combined
     from segue.runtime.sources import read_tasks
 
     if markdown + html + junit + output.json + (tests is not None) > 1:
         raise click.UsageError("Choose one of --json, --markdown, --html, --junit and --tests.")
+    task = join_task(key, task)
     app = settings.look(parts=False)
     with app.store(read_only=True) as store:
-        run = find_run(store, app, run_id)
+        run, task = find_run_and_task(store, app, run_id, task)
         cards = build_cards(store, run, read_tasks(app, run)[0])
+        combined = find_combined(store, run) if tests is not None and task is None else []
     if task is not None:
         keys = [card.task for card in cards]
         if task not in keys:
             raise unknown_task(run, task, keys)
         cards = [cards[keys.index(task)]]
     if tests is not None:
-        _write_tests(app, run, cards, tests, output)
+        kept = [(card.task, card.independent) for card in cards if card.independent is not None]
+        _write_tests(app, run, [*kept, *combined], tests, output)
     elif output.json:
         output.data({"run": run.id, "tasks": [card.to_json() for card in cards]})
     elif junit:
@@ -78,7 +84,9 @@ def proof(
         output.text(_render(cards, run, markdown, html))
 
 
-def _write_tests(app: App, run: Run, cards: list[ProofCard], folder: Path, output: Printer) -> None:
+def _write_tests(
+    app: App, run: Run, kept: list[tuple[str, IndependentTests]], folder: Path, output: Printer
+) -> None:
     """Write the tests that no agent may read; while the run goes on, its agents could."""
     import asyncio
 
@@ -92,7 +100,6 @@ def _write_tests(app: App, run: Run, cards: list[ProofCard], folder: Path, outpu
             kept="Nothing was written.",
             hint=f"Stop it first: segue stop {run.id}",
         )
-    kept = [(card.task, card.independent) for card in cards if card.independent is not None]
     written = asyncio.run(write_tests(Path(run.spec.repo), app.exams(), kept, folder))
     for path in written:
         output.text(str(path))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, options, refuse_unused
+from segue.cli.options import CommandSettings, WholeNumber, join_task, options, refuse_unused
 from segue.cli.terminal.output import Printer
 from segue.domain.question import is_question
 from segue.domain.run import USUAL_RUNS, RunKind
 
 if TYPE_CHECKING:
     from segue.domain.run import Run
+    from segue.runtime.app import App
+    from segue.runtime.budgets import Allowance
+    from segue.store.store import Store
     from segue.view.run import RunView
     from segue.view.task import TaskView
 
@@ -31,6 +35,8 @@ _DROPPED = ("repository", "started", "agent", "kind")
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.argument("key", metavar="[TASK]", required=False)
+@click.option("--task", metavar="KEY", help="Show this task only.")
 @click.option(
     "-n", "--limit", type=WholeNumber(min=1), default=20, show_default=True, help="How many runs to list."
 )
@@ -41,39 +47,86 @@ _DROPPED = ("repository", "started", "agent", "kind")
 )
 @options("repo", "config", "database", "json", "color")
 def status(
-    run_id: str | None, limit: int, kind: str | None, settings: CommandSettings, output: Printer
+    run_id: str | None,
+    key: str | None,
+    task: str | None,
+    limit: int,
+    kind: str | None,
+    settings: CommandSettings,
+    output: Printer,
 ) -> None:
-    """List the runs, or show the tasks of RUN (`last` for the newest).
+    """List the runs, or show the tasks of RUN (`last` for the newest), or one TASK.
 
     \b
     Examples:
       segue status
       segue status --kind trial
       segue status last
+      segue status last 3
       segue status 20261115-0219 --json
     """
-    from segue.cli.runs import find_run
+    from segue.cli.runs import find_run_and_task, unknown_task
+    from segue.runtime.budgets import describe_left
     from segue.view.load import load_view
 
-    if run_id is not None:
+    task = join_task(key, task)
+    if run_id is not None or task is not None:
         refuse_unused("one run is shown", "limit", "kind")
     app = settings.look(parts=False)
     with app.store(read_only=True) as store:
-        if run_id is None:
+        if run_id is None and task is None:
             runs = store.runs(limit=limit, kinds=(RunKind(kind),) if kind else USUAL_RUNS)
             _list(runs, output, others=not runs and bool(store.runs(limit=1)))
+            left = _find_left(store, app, None, 0, runs)
+            if not output.json:
+                _say(output, describe_left(left))
             return
-        run = find_run(store, app, run_id)
+        run, task = find_run_and_task(store, app, run_id, task)
         view = load_view(store, run)
+        left = _find_left(store, app, run, view.launches)
+    if task is not None and task not in view.tasks:
+        raise unknown_task(run, task, view.tasks)
     if output.json:
         from segue.view.data import run_data
 
-        output.data(run_data(run, view))
+        data = run_data(run, view)
+        tasks = [one for one in data["tasks"] if task in (None, one["key"])]
+        output.data({**data, "tasks": tasks, "left": [one.data() for one in left]})
     else:
-        _print_run(run, view, output)
+        _print_run(run, view, output, task)
+        _say(output, describe_left(left))
 
 
-def _print_run(run: Run, view: RunView, output: Printer) -> None:
+def _find_left(
+    store: Store, app: App, run: Run | None, launches: int, runs: Sequence[Run] = ()
+) -> list[Allowance]:
+    """Return what is left of the caps; nothing where the settings or the repository are gone."""
+    from segue.domain.errors import SegueError
+    from segue.runtime.budgets import find_left
+
+    try:
+        limits = _load_app(app, run).loaded.settings.limits
+    except (SegueError, OSError):
+        return []
+    here = (one.spec.repo for one in runs if app.repo.is_relative_to(one.spec.repo))
+    repo = run.spec.repo if run is not None else next(here, str(app.repo))
+    return find_left(store, limits.budgets(), repo, run, launches)
+
+
+def _load_app(app: App, run: Run | None) -> App:
+    if run is None:
+        return app
+    from segue.runtime.sources import load_run_app
+
+    return load_run_app(app, run)
+
+
+def _say(output: Printer, text: str) -> None:
+    if text:
+        output.text(text)
+
+
+def _print_run(run: Run, view: RunView, output: Printer, only: str | None = None) -> None:
     from segue.cli.runs import describe_wait, state_of
     from segue.cli.terminal.progress import describe_waits
     from segue.cli.terminal.task_table import print_tasks
@@ -86,7 +139,7 @@ def _print_run(run: Run, view: RunView, output: Printer) -> None:
     if state is RunState.QUEUED and not view.tasks:
         output.text(title)
     else:
-        print_tasks(output, view, title)
+        print_tasks(output, view, title, only=only)
     if state is RunState.QUEUED:
         output.text(describe_wait(run))
     elif run.note:
@@ -94,10 +147,12 @@ def _print_run(run: Run, view: RunView, output: Printer) -> None:
     for words in view.before.words:
         output.text(words)
     for task in view.tasks.values():
-        if task.state in ("needs_human", "blocked"):
+        if task.state in ("needs_human", "blocked") and only in (None, task.key):
             _print_reason(run, task, output)
     for words in describe_waits(view, time.time()):
         output.text(words)
+    if cached := view.describe_cached():
+        output.text(f"Read: {cached}.")
     if view.delivery is not None and view.delivery.url:
         output.text(f"Pull request: {view.delivery.url}")
     _print_lanes(view, output)
@@ -107,9 +162,12 @@ def _print_reason(run: Run, task: TaskView, output: Printer) -> None:
     """Print why a task waits, and how a question of its agent is answered."""
     output.text(f"Task {task.key}: {task.reason}")
     if is_question(task.reason):
-        output.text(f'  Answer: segue task comment {task.key} "…"   then: segue resume {run.id}')
+        output.text(f'  Answer: segue task answer {task.key} "…"   then: segue resume {run.id}')
     if task.cloud_agent:
         output.text(f"  {task.cloud_agent}")
+    if task.kept:
+        output.text(f"  What it left is kept as {task.kept}; segue resume begins with it.")
+        output.text(f"  By hand: git -C {run.place} stash apply {task.kept}")
 
 
 def _print_lanes(view: RunView, output: Printer) -> None:

@@ -35,7 +35,7 @@ _CHOICES = (
     ),
     click.option("--phase", "phases", multiple=True, metavar="N", help="Run only this phase (repeatable)."),
     click.option("--until-checkpoint", is_flag=True, help="Run the tasks before the next checkpoint."),
-    click.option("--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once."),
+    click.option("-j", "--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once."),
 )
 
 

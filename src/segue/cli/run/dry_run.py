@@ -20,7 +20,8 @@ from segue.flow.earlier import read_durations, read_earlier, read_touched
 from segue.flow.phase import Flow
 from segue.flow.survey import read_known
 from segue.ports import Capabilities, Outline, Source
-from segue.prompts.task import execute_prompt, list_earlier, plan_prompt
+from segue.prompts.handover import describe_handover
+from segue.prompts.task import execute_prompt, plan_prompt
 from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
 from segue.runtime.past import foresee
@@ -132,6 +133,7 @@ def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) ->
     redact = app.redactor().text
     can, earlier = _capabilities(app), read_past(app, source, read_earlier)
     before: list[str] = []
+    size = app.loaded.settings.limits.handover_bytes
     for task in tasks:
         facts = {"type": "prompt", "task": task.key, "kind": task.kind}
         heading = f"──── task {task.key}: {task.title} · {task.kind}"
@@ -139,7 +141,7 @@ def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) ->
             _print_human(facts, heading, output)
             continue
         cleaned = without_secrets(task, redact)
-        changed = _describe_earlier(redact(list_earlier(earlier, task.key)), before)
+        changed = _describe_earlier(redact(describe_handover(earlier, cleaned, size)), before)
         for phase, prompt in _prompts(cleaned, redact(source.context(task)), flow, can.cloud, changed):
             if output.json:
                 output.record({**facts, "phase": phase, "prompt": prompt})
@@ -189,13 +191,13 @@ def _capabilities(app: App) -> Capabilities:
 def _describe_earlier(known: str, before: Sequence[str]) -> str:
     """Return what is known to have changed, and for which tasks it is not known yet."""
     names = f"{before[0]} to {before[-1]}" if len(before) > 2 else " and ".join(before)
-    return "\n".join(filter(None, (known, f"(here: what {names} changed)" if before else "")))
+    return "\n".join(filter(None, (known, f"(here: what {names} did)" if before else "")))
 
 
 def _caveats(can: Capabilities) -> str:
     """Say what is only known at launch."""
     mark = " The agent's service adds a last line to find the launch again." if can.marks_prompt else ""
-    return f" Text in parentheses is filled in at launch; every launch has its own code in the markers.{mark}"
+    return f" Text in parentheses is filled in at launch; each run has its own code in the markers.{mark}"
 
 
 def _print_human(facts: Mapping[str, object], heading: str, output: Printer) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -316,21 +315,15 @@ def _command(found: Found) -> str:
 
 def _write(app: App, found: Found, output: Printer) -> None:
     """Write what was found to segue.toml, and trust the file: the user has just seen and confirmed it."""
-    from segue.cli.setup.init import trust_file
+    from segue.cli.setup.init import write_new
 
     root = work_tree(app.repo)
-    values = dict(found.settings)
+    reasons = {
+        "agent": found.agent.why if found.agent else "",
+        "checks": found.check.why if found.check else "",
+    }
+    lines = [(name, value, reasons.get(name, "")) for name, value in found.settings.items()]
     if found.source and Path(found.source).exists():
-        values = {"source": os.path.relpath(found.source, root), **values}
-    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
-    head = "# Written by `segue run` from what it found. All settings: segue init --dry-run"
-    target = root / "segue.toml"
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write("\n".join([head, *lines, ""]))
-    except OSError as error:
-        raise UsageError(
-            f"{target} cannot be written: {error.strerror}.", kept=_KEPT, hint=_command(found)
-        ) from None
-    trust_file(target)
-    output.note(f"Wrote {short_paths(str(target))}")
+        lines.insert(0, ("source", os.path.relpath(found.source, root), ""))
+    write_new(root / "segue.toml", lines)
+    output.note(f"Wrote {short_paths(str(root / 'segue.toml'))}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_unused
+from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_unused, sectioned
 from segue.cli.run.choose import agent_settings, choice_options, name_options
 from segue.cli.terminal.output import Printer
 
@@ -16,7 +16,27 @@ if TYPE_CHECKING:
     from segue.runtime.app import App
 
 
-@click.command()
+SECTIONS = {
+    "Most used": ("--agent", "--task", "--jobs", "--dry-run", "--pr", "--yes"),
+    "What to run": (
+        *("--from", "--story", "--phase", "--until-checkpoint", "--label", "--milestone", "--query"),
+        *("--source", "--plan-format", "--task-list", "--plan-changed", "--restart", "--ignore-checklists"),
+        "--allow-dirty",
+    ),
+    "Which agent": ("--model", "--flow", "--isolation"),
+    "Checks and proof": ("--judge", "--review", "--allow-no-change"),
+    "When to wait or stop": ("--approve", "--pause-after-task", "--fail-fast"),
+    "Where the work goes": ("--commit", "--worktree", "--base"),
+    "Output": (
+        *("--detach", "--serve", "--verbose", "--quiet", "--json", "--summary", "--log-file"),
+        *("--log-format", "--color", "--help"),
+    ),
+    "Settings": ("--repo", "--config", "--database-url", "--trust"),
+}
+"""How `segue run --help` orders the options."""
+
+
+@click.command(cls=sectioned(SECTIONS))
 @click.argument("source", required=False)
 @issue_options
 @choice_options
@@ -36,6 +56,7 @@ if TYPE_CHECKING:
 @click.option("--pause-after-task", is_flag=True, help="Wait for you after each task.")
 @click.option("--fail-fast", is_flag=True, help="Begin no further task after one has failed.")
 @click.option(
+    "-y",
     "--yes",
     is_flag=True,
     help="Do not ask: take what is found, and let agents work simulated or without a sandbox.",
@@ -125,22 +146,13 @@ def run(
     \b
     Examples:
       segue run                                      find tasks, agent and tests, and ask
-      segue run plan.md --agent command --task 3     only task 3
-      segue run plan.md --from 4 --commit never      from task 4 on, without commits
-      segue run plan.md --dry-run                    print every prompt
-      segue run plan.md --jobs 4                     up to four tasks at once
-      segue run plan.md --jobs 4 --dry-run           also say what that can save
-      segue run specs/001-login --agent command      a Spec Kit feature, verified task by task
-      segue run specs/001-login --story US1          only the tasks of one story
-      segue run github:acme/shop --label ready       the issues with a label; or one: github:acme/shop#12
+      segue run plan.md --agent claude --task 3      only task 3
+      segue run plan.md --agent cursor,claude        claude takes over where cursor cannot go on
+      segue run plan.md -j 4 --dry-run               print every prompt, and what four at once can save
+      segue run specs/001-login --story US1          a story of a Spec Kit feature
+      segue run github:acme/shop --label ready       issues; one of them: github:acme/shop#12
+      segue run "Build a todo app" --repo todo       plan, build and verify step by step
       segue run plan.md --detach && segue logs -f    in the background
-      segue run plan.md --serve                      watch it in a browser
-      segue run plan.md --worktree                   leave my working tree alone
-      segue run plan.md --pr                         on a new branch, proposed as a pull request
-      segue run plan.md --trust                      allow the project's settings, for this call only
-      segue run "Build a todo app" --repo todo --agent claude      plan, build and verify step by step
-      segue run "Build a todo app" --no-approve      build without asking about the plan
-      segue run plan.md --agent cursor,claude --agent plan=codex   a fallback, and another agent to plan
     """
     from msgspec.structs import replace
 
@@ -164,7 +176,7 @@ def run(
 
         refuse_summary(app)
     if fail_fast:
-        more["continue_with_remaining_tasks"] = False
+        more["on_failure"] = "stop"
         app = settings.look(say=False, **more) if dry_run else settings.load(**more)
     if dry_run:
         from segue.cli.run.dry_run import dry_run as print_prompts
@@ -296,8 +308,8 @@ def _refuse_fail_fast(app: App, fail_fast: bool) -> None:
     from segue.domain.errors import UsageError
 
     chosen = app.loaded.settings
-    if fail_fast and chosen.continue_with_remaining_tasks is False:
+    if fail_fast and chosen.on_failure == "stop":
         raise UsageError(
             "--fail-fast has no effect: a failed task ends the run anyway.",
-            hint="The settings say so: continue_with_remaining_tasks = false",
+            hint='The settings say so: on_failure = "stop"',
         )

@@ -5,22 +5,27 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
 from segue.cli.terminal.output import Printer, clean, error_text
-from segue.cli.terminal.task_table import print_tasks
+from segue.cli.terminal.task_table import format_cost, print_tasks
 from segue.config.load import GITHUB
+from segue.domain.amounts import format_count, list_some
 from segue.domain.errors import SegueError, UsageError
 from segue.domain.run import Run
+from segue.domain.statement import name_level
 from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.session import SessionEnd
 from segue.system.files import check_way, write_atomic
 from segue.view.data import run_data
 from segue.view.load import load_view
+from segue.view.run import RunView
+from segue.view.task import is_pass
 
 if TYPE_CHECKING:
     from segue.store.store import Store
@@ -43,17 +48,32 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         output.record({"type": "done", "run": ended.run, **_ending_data(ended)})
     elif not output.quiet:
         print_tasks(output, view, f"Run {run.id}: {ended.state.replace('_', ' ')}", brief=True)
+        output.text(describe_result(view))
         _print_final(ended, output)
         if ended.worktree:
             output.text(f"\n{clean(ended.worktree.words)}")
-        if ended.error is None and not opened.feedback and view.delivery is not None and view.delivery.url:
-            output.note(f"Work on what comes back: segue follow {run.id}")
         if ended.error is None:
-            output.note(f"Proof of each task: segue proof {run.id}")
-        if ended.error is None and opened.source.next_step:
-            output.note(opened.source.next_step)
+            is_proposed = not opened.feedback and view.delivery is not None and view.delivery.url
+            follow = f"Work on what comes back: segue follow {run.id}" if is_proposed else ""
+            proof = f"Proof of each task: segue proof {run.id}"
+            output.note(f"Next: {follow or opened.source.next_step or proof}")
     if ended.error:
         output.warn(error_text(ended.error))
+
+
+def describe_result(view: RunView) -> str:
+    """Say what was proven, what needs a person, and what it cost, in a line."""
+    tasks = list(view.tasks.values())
+    proofs = [task.proof for task in tasks if task.proof is not None and is_pass(task.proof)]
+    levels = Counter(name_level(proof) for proof in proofs)
+    inside = ", ".join(f"{count} {level}" for level, count in levels.most_common())
+    people = [task.key for task in tasks if task.state == "needs_human"]
+    needs = f"{'task' if len(people) == 1 else 'tasks'} {list_some(people, 5)}" if people else "nothing"
+    cost = view.usage.cost_usd
+    return (
+        f"Proven: {len(proofs)} of {format_count(len(tasks), 'task')}{f' ({inside})' if inside else ''}. "
+        f"Needs you: {needs}. Cost: {'not reported' if cost is None else format_cost(cost)}."
+    )
 
 
 def refuse_summary(app: App) -> None:

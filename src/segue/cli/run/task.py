@@ -158,6 +158,23 @@ def skip(key: str, reason: str, run_id: str | None, settings: CommandSettings, o
     _decide(key, run_id, f"skipped: {reason}", True, settings, output)
 
 
+@task.command("answer")
+@click.argument("key")
+@click.argument("text")
+@_RUN
+@options("repo", "config", "database", "json")
+def answer(key: str, text: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
+    """Answer what the agent of task KEY asked, or decide what to do where it says that it cannot.
+
+    The agent continues its conversation with your answer, where it can continue one.
+
+    \b
+    Examples:
+      segue task answer 3 "Take Postgres" && segue resume
+    """
+    _say(key, text, run_id, settings, output, answers=True)
+
+
 @task.command("comment")
 @click.argument("key")
 @click.argument("text")
@@ -174,17 +191,7 @@ def comment(key: str, text: str, run_id: str | None, settings: CommandSettings, 
       segue task comment 3 "Use the helper in dates.py" && segue resume
       segue task comment plan "Start with the database, and leave out the login" && segue resume
     """
-    import asyncio
-
-    from segue.runtime.comments import comment as store_comment
-
-    run, app = _find(run_id, settings)
-    is_running = asyncio.run(store_comment(app, run, key, text))
-    output.result({"run": run.id, "task": key, "comment": text}, f"The comment on {key} is stored.")
-    if is_running:
-        output.note(f"The run works: task {key} gets it when it begins.")
-    else:
-        output.note(f"Send it to the agent: segue resume {run.id}")
+    _say(key, text, run_id, settings, output)
 
 
 @task.command("edit")
@@ -205,6 +212,29 @@ def edit(run_id: str | None, settings: CommandSettings, output: Printer) -> None
     run, app = _find(run_id, settings)
     changed = asyncio.run(edit_in_editor(app, run))
     output.result({"run": run.id, "changed": changed}, "The plan was changed." if changed else "No changes.")
+
+
+def _say(
+    key: str,
+    text: str,
+    run_id: str | None,
+    settings: CommandSettings,
+    output: Printer,
+    *,
+    answers: bool = False,
+) -> None:
+    import asyncio
+
+    from segue.runtime.comments import comment as store_comment
+
+    run, app = _find(run_id, settings)
+    is_running = asyncio.run(store_comment(app, run, key, text, answers=answers))
+    what = "answer" if answers else "comment"
+    output.result({"run": run.id, "task": key, what: text}, f"The {what} on {key} is stored.")
+    if is_running:
+        output.note(f"The run works: task {key} gets it when it begins.")
+    else:
+        output.note(f"Send it to the agent: segue resume {run.id}")
 
 
 def _find(run_id: str | None, settings: CommandSettings) -> tuple[Run, App]:
@@ -233,4 +263,15 @@ def _decide(
         return
     data = {"run": run.id, "task": key, "state": state, "reason": reason}
     output.result(data, f"Task {key} is {state} ({reason}).")
+    if ref := _find_kept(app, run, key):
+        output.note(f"What its agent left is not in the work tree: git -C {run.place} stash apply {ref}")
     output.note(f"Continue with: segue resume {run.id}")
+
+
+def _find_kept(app: App, run: Run, key: str) -> str | None:
+    """Return the ref under which the work of a task was put aside."""
+    from segue.view.load import load_view
+
+    with app.store(read_only=True) as store:
+        task = load_view(store, run).tasks.get(key)
+    return task.kept if task is not None else None

@@ -1,42 +1,193 @@
-"""`segue config`: show the settings and where they come from."""
+"""`segue config`: list the settings, explain one, set one."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
+from segue.domain.errors import UsageError
+
+if TYPE_CHECKING:
+    from segue.domain.options import OptionField
 
 
 @click.group()
 def config() -> None:
-    """Show the settings and where they come from.
+    """List the settings, explain one, set one, and say where its value comes from.
 
     \b
     Examples:
-      segue config show
-      segue config schema > segue.schema.json
+      segue config list
+      segue config explain limits.attempts
+      segue config set checks '["pytest -q"]'
     """
 
 
-@config.command("show")
+@config.command("list")
+@click.argument("word", required=False)
 @options("repo", "config", "json", "color")
-def show(settings: CommandSettings, output: Printer) -> None:
-    """Print every setting with its value and origin.
+def list_(word: str | None, settings: CommandSettings, output: Printer) -> None:
+    """List the settings with value and origin; with WORD, those whose name contains it.
 
     \b
     Examples:
-      segue config show
-      SEGUE_LIMITS__PHASE_TIMEOUT=600 segue config show --json
+      segue config list
+      segue config list limits
+      SEGUE_LIMITS__PHASE_TIMEOUT=600 segue config list timeout --json
     """
     from segue.config.load import show as show_value
 
     loaded = settings.look().loaded
-    rows = [(path, show_value(value), origin) for path, value, origin in loaded.rows()]
+    found = [row for row in loaded.rows() if word is None or word in row[0]]
+    if word is not None and not found:
+        raise _unknown(word, [row[0] for row in loaded.rows()])
+    rows = [(path, show_value(value), origin) for path, value, origin in found]
     data = [dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows]
     output.listing(data, ["setting", "value", "from"], rows)
+
+
+@config.command("explain")
+@click.argument("name")
+@options("repo", "config", "json", "color")
+def explain(name: str, settings: CommandSettings, output: Printer) -> None:
+    """Say what setting NAME does, its default, its value here and how to change it.
+
+    \b
+    Examples:
+      segue config explain require
+      segue config explain limits.cost_usd --json
+    """
+    from segue.config.load import show as show_value
+    from segue.config.needed import needed_by
+
+    loaded = settings.look().loaded
+    field = _find(name)
+    value = next((value for path, value, _ in loaded.rows() if path == name), field.default)
+    data = {
+        "setting": name,
+        "meaning": field.description,
+        "needed_by": needed_by(name),
+        "default": show_value(field.default),
+        "value": show_value(value),
+        "origin": loaded.origin(name),
+        "variable": f"SEGUE_{name.upper().replace('.', '__')}",
+    }
+    if output.json:
+        output.data(data)
+        return
+    output.text(f"{name}: {field.description}")
+    output.text(f"  for      {data['needed_by']}")
+    output.text(f"  here     {data['value']}  (from: {data['origin']})")
+    output.text(f"  default  {data['default']}")
+    output.text(f"  set it   segue config set {name} VALUE   or the variable {data['variable']}")
+
+
+@config.command("origin")
+@click.argument("name")
+@options("repo", "config", "json", "color")
+def origin(name: str, settings: CommandSettings, output: Printer) -> None:
+    """Print where the value of setting NAME comes from.
+
+    \b
+    Examples:
+      segue config origin agent
+    """
+    _find(name)
+    found = settings.look().loaded.origin(name)
+    output.result({"setting": name, "origin": found}, found)
+
+
+@config.command("set")
+@click.argument("name")
+@click.argument("value")
+@click.option("--user", is_flag=True, help="For all projects, in your own config.toml.")
+@options("repo", "config", "json")
+def set_(name: str, value: str, user: bool, settings: CommandSettings, output: Printer) -> None:
+    """Set NAME to VALUE in the project's file; every other line stays as it is.
+
+    VALUE is written as in TOML; a text needs no quotes.
+
+    \b
+    Examples:
+      segue config set jobs 4
+      segue config set checks '["pytest -q"]'
+      segue config set agent claude --user
+    """
+    from segue.cli.setup.init import trust_file
+    from segue.config.edit import set_value
+    from segue.config.files import user_file
+    from segue.config.load import load
+    from segue.domain.options import SHARED_FILE
+
+    _find(name)
+    folder = (settings.repo or Path.cwd()).absolute()
+    before = load(folder, config=settings.config and settings.config.absolute())
+    target = user_file() if user else settings.config or before.found.path or folder / "segue.toml"
+    path = [*(("tool", "segue") if target.name == SHARED_FILE else ()), *name.split(".")]
+    old = target.read_text("utf-8") if target.exists() else ""
+    new = set_value(old, path, _as_toml(value))
+    if new is None:
+        raise UsageError(
+            f"{target} is written in a way in which {name} cannot be set from here.",
+            kept="It was not changed.",
+            hint=f"Edit it: {name} = {_as_toml(value)}",
+        )
+    _write(target, new)
+    try:
+        load(folder, config=settings.config and settings.config.absolute())
+    except UsageError:
+        _write(target, old) if old else target.unlink()
+        raise
+    if not user and (before.project is None or before.project.is_trusted):
+        trust_file(target)
+    output.result({"setting": name, "file": str(target)}, f"Set {name} in {target}.")
+
+
+def _write(target: Path, text: str) -> None:
+    from segue.system.files import write_atomic
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(target, text.encode())
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be written: {error.strerror}.",
+            kept="It was not changed.",
+            hint="Name another file with --config",
+        ) from None
+
+
+def _as_toml(value: str) -> str:
+    import tomllib
+
+    try:
+        tomllib.loads(f"value = {value}")
+    except tomllib.TOMLDecodeError:
+        return json.dumps(value, ensure_ascii=False)
+    return value
+
+
+def _find(name: str) -> OptionField:
+    """Return what is known about a setting."""
+    from segue.config.part_tables import list_settings
+
+    known = dict(list_settings())
+    if name not in known:
+        raise _unknown(name, known)
+    return known[name]
+
+
+def _unknown(name: str, known: Any) -> UsageError:
+    from segue.domain.text import suggest
+
+    return UsageError(
+        f"There is no setting {name!r}.{suggest(name, list(known), '{}')}", hint="segue config list"
+    )
 
 
 @config.command("schema")

@@ -23,8 +23,9 @@ def doctor(every: bool, settings: CommandSettings, output: Printer) -> int:
     """Check whether a run could start here, and say what to type next.
 
     Checks Python, git, the repository, the settings, the database, the sandbox, the tasks, the checks and the
-    agents. Of Claude Code and Codex it also says how this version behaves, tried once against a model on
-    loopback. What is missing comes with its fix. The last line is the verdict and the next command.
+    agents: what each one does not tell, and of Claude Code and Codex how this version behaves, tried once
+    against a model on loopback. What is missing comes with its fix. The last line is the verdict and the next
+    command.
 
     Exits with 0 only if a run could start here, else with the code of the run that could not: 1 the
     database, 2 settings, repository or tasks, 4 a login or a key, 5 a missing program, 6 another run.
@@ -64,6 +65,8 @@ def _rows(checks: Iterable[HealthCheck], last: str, every: bool) -> Iterator[tup
             yield "", "", ", ".join(check.agent.can)
         if check.agent and check.agent.behaviour:
             yield "", "", check.agent.behaviour
+        if check.agent and check.agent.untold:
+            yield "", "", f"does not tell {', or '.join(check.agent.untold)}"
         if check.fix and not check.ok and check.fix not in named:
             named.add(check.fix)
             yield "", "", f"→ {check.fix}"

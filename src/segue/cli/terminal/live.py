@@ -1,4 +1,4 @@
-"""The live table: a row per task, or per lane, on a terminal, redrawn in place while the run works."""
+"""The live table: a row per task on a terminal, redrawn in place while the run works."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from segue.cli.terminal.table import GAP, STYLES, fit_columns, join, pad, width
 from segue.cli.terminal.task_table import format_cost, name_state
 from segue.domain.amounts import format_duration, format_quantity
 from segue.domain.events import Recorded
+from segue.domain.statement import name_level
 from segue.view.task import TaskView
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ _FRAME = 10
 _AT_WORK = ("running", "parked")
 
 _CELLS: dict[str, Callable[[Progress, TaskView], str]] = {
-    "lane": lambda _, task: str(task.lane),
-    "task": lambda _, task: task.key or ("" if task.lane else "plan"),
+    "task": lambda _, task: task.key or "plan",
     "title": lambda _, task: task.title,
-    "state": lambda _, task: name_state(task),
+    "state": lambda _, task: _name_work(task),
+    "level": lambda _, task: name_level(task.proof) if task.proof is not None else "",
     "phase": lambda _, task: f"{task.phase} {task.attempts}" if task.attempts else task.phase,
     "agent": lambda _, task: task.agent,
     "time": lambda progress, task: _elapsed(progress.view.task_seconds(task, time.time())),
@@ -43,12 +44,10 @@ _CELLS: dict[str, Callable[[Progress, TaskView], str]] = {
     "cost": lambda _, task: format_cost(task.usage.cost_usd),
     "last activity": lambda progress, task: progress.last.get(task.key, "") if task.state in _AT_WORK else "",
 }
-_OF_LANES = ("lane", "agent")
-"""The columns that are shown only where several tasks are worked on at once."""
 _RIGHT = ("time", "tokens", "cost")
 _LEAST = {"title": 30, "last activity": 13}
 """The columns whose text is cut, and what should be left of it."""
-_DROPPED = ("tokens", "cost", "agent", "last activity", "phase", "time")
+_DROPPED = ("tokens", "cost", "agent", "last activity", "phase", "level", "time")
 """Which columns a narrow terminal loses first; the totals stay in the caption."""
 _BAR = 20
 """How wide the bar is, where there is room."""
@@ -71,10 +70,11 @@ class LiveTable(Struct):
 
     def __enter__(self) -> LiveTable:
         from rich.console import Console
-        from rich.live import Live
+
+        from segue.cli.terminal.steady import SteadyLive
 
         console = Console(stderr=True, no_color=True if self.color == "never" else None)
-        self._live = Live(self, console=console, refresh_per_second=5, transient=True)
+        self._live = SteadyLive(self, console=console, refresh_per_second=5, transient=True)
         self._live.start()
         return self
 
@@ -95,8 +95,8 @@ class LiveTable(Struct):
         yield Text("─" * min(width, sum(widths.values()) + len(GAP) * (len(widths) - 1)), style="dim")
         for row in shown:
             yield _line([self._cell(row, name, size) for name, size in widths.items()])
-        if (more := self.progress.view.lane_count - len(shown)) > 0:
-            yield Text(f"… {more} more lanes", style="dim")
+        if (more := len(self.progress.rows()) - len(shown)) > 0:
+            yield Text(f"… {more} more tasks", style="dim")
 
     def _cell(self, row: TaskView, name: str, size: int) -> tuple[str, str]:
         styles = {"state": STYLES.get(row.state, ""), "last activity": "dim"}
@@ -122,20 +122,21 @@ class LiveTable(Struct):
         return sizes
 
     def _used(self, name: str) -> bool:
-        if name in _OF_LANES:
+        if name == "agent":
             return bool(self.progress.view.lane_count)
+        if name == "level":
+            return any(task.proof is not None for task in self.progress.rows())
         if name == "tokens":
             return bool(self.progress.view.usage.tokens)
         return self.progress.view.usage.cost_usd is not None if name == "cost" else True
 
     def _window(self, most: int) -> list[TaskView]:
-        """Return the lanes, or the rows around the current task."""
-        if lanes := self.progress.lanes():
-            return lanes[:most]
+        """Return the tasks in their order; where not all fit, those at work and what is next to them."""
         rows = self.progress.rows()
-        current = next((i for i, row in enumerate(rows) if row.key in self.progress.view.work.under_way), 0)
-        first = max(0, min(current - most // 2, len(rows) - most))
-        return rows[first : first + most]
+        at_work = [at for at, row in enumerate(rows) if row.state in _AT_WORK]
+        current = at_work[0] if at_work else 0
+        by_weight = sorted(range(len(rows)), key=lambda at: (at not in at_work, abs(at - current)))
+        return [rows[at] for at in sorted(by_weight[:most])]
 
     def _captions(self, room: int) -> Iterator[Text]:
         yield _text("")
@@ -207,6 +208,16 @@ class LiveTable(Struct):
 
 
 _USUAL = ("done", "pending", "running")
+
+
+def _name_work(task: TaskView) -> str:
+    """Return the state in a word; of a task at work, what is done to it now: `checking`, `merging`."""
+    from segue.flow.phase import PHASES
+
+    known = PHASES.get(task.phase)
+    if task.state != "running" or not (task.key and task.phase) or (known is not None and known.edits):
+        return name_state(task)
+    return f"{task.phase.removesuffix('e')}ing"
 
 
 def _text(words: str, style: str = "") -> Text:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from segue.domain.amounts import describe_until, format_count, format_duration
 from segue.domain.events import (
+    AgentChosen,
     AgentReplaced,
     BaseChecked,
     DiagnosticRun,
@@ -19,10 +20,13 @@ from segue.domain.events import (
     RunParked,
     SearchDone,
     StateImported,
+    StepStarted,
     TaskCollided,
+    VerdictGiven,
     WaitEnded,
 )
 from segue.domain.outcome import Budget
+from segue.domain.verdict import Result
 from segue.reports.event_text import describe_event
 from segue.view.run import RunView
 from segue.view.task import TaskView
@@ -84,6 +88,7 @@ def _pause(view: RunView, now: float) -> float:
 _NEWS: tuple[type[Event], ...] = (
     RunParked,
     WaitEnded,
+    AgentChosen,
     AgentReplaced,
     SearchDone,
     DiagnosticRun,
@@ -108,29 +113,39 @@ class Progress(Struct):
     last: dict[str, str] = field(default_factory=dict)
     """What happened last to a task, by its key; the planning has an empty one."""
     news: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=_LAST_NEWS))
+    _found: dict[str, str] = field(default_factory=dict)
+    """What the last attempt at a task was found to lack."""
 
     def take(self, recorded: Recorded) -> None:
         """See one event."""
         self.view.apply(recorded)
+        self._take_return(recorded)
         text = describe_event(recorded)
         if not text:
             return
         if isinstance(recorded.event, _NEWS) or _is_red(recorded.event):
             self.news.append((recorded.ts / 1000, text))
         key = _task_of(recorded)
-        if key is not None:
+        if key is not None and not _is_finding(recorded.event):
             self.last[key] = _activity(text, key)
+
+    def _take_return(self, recorded: Recorded) -> None:
+        """Notice why a task is sent back: what was found, once an agent begins again."""
+        event, key = recorded.event, _task_of(recorded)
+        if key is None:
+            return
+        if isinstance(event, VerdictGiven) and event.result is not Result.PASS:
+            self._found[key] = event.reason
+        elif isinstance(event, StepStarted) and event.proves:
+            self.last[key] = "checking"
+        elif isinstance(event, StepStarted) and event.agent and (reason := self._found.pop(key, "")):
+            self.news.append((recorded.ts / 1000, f"task {key} is sent back: {reason}"))
+            self.last[key] = f"sent back: {reason}"
 
     def rows(self) -> list[TaskView]:
         """Return the planning, if there was any, and the tasks."""
         planning = self.view.planning
         return [*([planning] if planning else []), *self.view.tasks.values()]
-
-    def lanes(self) -> list[TaskView]:
-        """Return what each lane works on; empty where one task at a time is worked on."""
-        at_work = self.view.lanes
-        numbers = range(1, self.view.lane_count + 1)
-        return [at_work.get(number) or TaskView("", "", "free", lane=number) for number in numbers]
 
     def counts(self) -> list[str]:
         """Return the fallbacks, searches and plans so far, in words."""
@@ -139,6 +154,11 @@ class Progress(Struct):
     def estimate(self, now: float) -> Estimate | None:
         """Return how long the rest takes; None: nothing is known yet."""
         return estimate(self.view, self.earlier, self.jobs, now)
+
+
+def _is_finding(event: Event) -> bool:
+    """Return whether it says how an attempt ended: the row shows what happens now."""
+    return isinstance(event, VerdictGiven) and event.result is Result.PASS and not event.criteria
 
 
 def _is_red(event: Event) -> bool:

@@ -27,19 +27,24 @@ _FEW, _MANY = 3, 12
 """How many tasks that have not begun, and how many others, are listed where something failed."""
 
 
-def print_tasks(output: Printer, view: RunView, title: str = "", brief: bool = False) -> None:
+def print_tasks(
+    output: Printer, view: RunView, title: str = "", brief: bool = False, only: str | None = None
+) -> None:
     """Print one line per task with time, proof and usage, and a line of totals."""
-    lines = task_lines(view, terminal_width(), output.colored(), brief)
+    lines = task_lines(view, terminal_width(), output.colored(), brief, only)
     output.painted("\n".join([*filter(None, [clean(title)]), *lines]))
 
 
-def task_lines(view: RunView, terminal: int | None, colored: bool, brief: bool) -> list[str]:
+def task_lines(
+    view: RunView, terminal: int | None, colored: bool, brief: bool, only: str | None = None
+) -> list[str]:
     """Return the table for a terminal of this width, or for no terminal.
 
     A brief one begins with what failed; where something failed, most of the other tasks are only counted.
     """
     now = time.time()
     tasks = [*([view.planning] if view.planning else []), *view.tasks.values()]
+    tasks = [task for task in tasks if only in (None, task.key)]
     listed, left_out = _choose(tasks) if brief else (tasks, ())
     rows = [_cells(task, view.task_seconds(task, now)) for task in listed]
     rows.append(_totals(view, view.seconds(now)))

@@ -27,9 +27,13 @@ from segue.flow.disputes import (
     lay_tests,
     let_judges_settle,
     name_changed_tests,
+    own_failures,
+    unseen_files,
     words_of,
 )
+from segue.flow.escalation import escalate
 from segue.flow.evidence import checks_verdict, clean_result, store_result
+from segue.flow.exam import ask_again, work_beside
 from segue.flow.phase import CHECK
 from segue.flow.ratchet import (
     name_broken_tasks,
@@ -40,6 +44,7 @@ from segue.flow.ratchet import (
 )
 from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import known_before, settle, written_first
+from segue.prompts.exam import MoreTests
 
 
 async def check(context: RunContext, state: TaskState) -> PhaseEnd:
@@ -61,7 +66,12 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
         if what_follows(verdict, state.resolutions, context.policy.resolutions) is Action.STOP:
             return PhaseEnd(False, f"checks failed: {verdict.reason}")
         state.resolutions += 1
-        ended = await send_back(context, state, verdict)
+        await escalate(context, state, verdict.reason)
+        more = MoreTests(failed=tuple(sorted(own_failures(state, failed))))
+        back = send_back(context, state, verdict)
+        ended = await (
+            work_beside(back, ask_again(context, state, more, beside=True)) if more.failed else back
+        )
         if not ended.ok:
             return ended
     return PhaseEnd(True)
@@ -154,6 +164,7 @@ async def _run_checks(
             watched=watched,
             words=words_of(context, task),
             measured=True,
+            unseen=unseen_files(state),
         )
         result = await explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context.redact, result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.domain.delivery import feedback_kind, is_feedback
+from segue.domain.delivery import feedback_kind
 from segue.domain.job import Mode, Prompt
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput
@@ -18,6 +18,7 @@ from segue.flow.evidence import (
     undo_edits,
     verdict_after,
 )
+from segue.flow.exam import begin_exam
 from segue.flow.launch import LaunchRequest
 from segue.flow.phase import EXECUTE, PLAN
 from segue.flow.state import PhaseEnd, TaskState
@@ -35,7 +36,8 @@ async def plan(context: RunContext, state: TaskState) -> PhaseEnd:
             task,
             context.redact(context.source.context(task)),
             attempt.feedback,
-            earlier=describe_earlier(context, task.key),
+            context.seed,
+            earlier=describe_earlier(context, task),
             comments=context.comments(task.key),
         )
         request = LaunchRequest(prompt, Mode.PLAN, context.workspace.root, start_of(context, state))
@@ -56,20 +58,20 @@ def _read_plan(outcome: Outcome) -> LaunchOutput:
 
 async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
     """Let the agent do the task; the work tree shows whether it did."""
-    task, returned = state.task, is_feedback(state.task.key)
+    task, continues = state.task, state.last.session is not None
     idle = context.policy.allow_no_change or task.kind is TaskKind.VERIFY_ONLY
     # A conversation of long ago may not be there any more: then another one is begun.
-    attempts = context.attempts(EXECUTE, state, least=2 if returned else 1)
+    attempts = context.attempts(EXECUTE, state, least=2 if continues else 1)
     async for attempt in attempts:
         request = LaunchRequest(
             _execute_prompt(context, state, attempt.feedback),
             Mode.EDIT,
             context.workspace.root,
             start_of(context, state),
-            session=state.session_for(attempt.by) if returned and attempt.number == 1 else None,
+            session=state.session_for(attempt.by) if continues and attempt.number == 1 else None,
             commits=context.policy.commit != "never",
         )
-        async with attempt.launch(request) as outcome:
+        async with attempt.launch(request, begin_exam(context, state)) as outcome:
             attempt.output = await changes_since(context, state, attempt.key, outcome, allow_no_change=idle)
     result = attempts.result
     if not result.ok and not gets_verdict(context, result.output.failure):
@@ -83,7 +85,8 @@ def _execute_prompt(context: RunContext, state: TaskState, feedback: str | None)
     task, collision = state.task, state.start.collision
     about = context.redact(context.source.context(task))
     if kind := feedback_kind(task.key):
-        return feedback_prompt(task, kind, about, feedback, cloud=context.cloud)
+        said = context.comments(task.key)
+        return feedback_prompt(task, kind, about, feedback, context.seed, cloud=context.cloud, comments=said)
     if collision is not None and state.start.merges:
         return merge_prompt(task, about, collision, feedback, cloud=context.cloud)
     if collision is not None:
@@ -93,7 +96,9 @@ def _execute_prompt(context: RunContext, state: TaskState, feedback: str | None)
         about,
         state.plan,
         feedback,
+        context.seed,
         cloud=context.cloud,
-        earlier=describe_earlier(context, task.key),
+        earlier=describe_earlier(context, task),
         comments=context.comments(task.key),
+        tried=context.redact("\n".join(state.tried)),
     )

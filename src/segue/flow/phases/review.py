@@ -146,6 +146,7 @@ class _Rounds:
 
     async def _address(self, number: int, findings: Sequence[Finding]) -> PhaseEnd:
         context, state = self._context, self._state
+        state.demanded += [f"{finding.rule}: {finding.message}" for finding in findings]
         attempts = context.attempts(ADDRESS, state)
         async for attempt in attempts:
             prompt = address_prompt(state.task, findings, attempt.feedback, cloud=context.cloud)

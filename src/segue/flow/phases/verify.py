@@ -9,6 +9,7 @@ from segue.domain.workspace import Snapshot
 from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round, choose, what_follows
 from segue.flow.commit import send_back
 from segue.flow.context import RunContext
+from segue.flow.escalation import escalate
 from segue.flow.judging import ask_judges, no_verdict
 from segue.flow.phase import VERIFY
 from segue.flow.phases.check import check
@@ -56,6 +57,7 @@ async def _act(context: RunContext, state: TaskState, verdict: Verdict) -> Phase
         return resolution.end
     if resolution.notes:
         state.brought.append(resolution.notes)
+    await escalate(context, state, verdict.reason)
     ended = await send_back(context, state, verdict)
     return None if ended.ok else ended
 

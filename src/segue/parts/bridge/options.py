@@ -1,7 +1,7 @@
 """The table `[bridge]`: what an agent's commands may do, and how much of it."""
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from msgspec.structs import force_setattr
@@ -71,13 +71,6 @@ class AllowedRepo(Options, frozen=True):
 class BridgeSettings(Options, frozen=True):
     """What an agent's commands may do, and how much of it."""
 
-    examples: ClassVar[dict[str, Any]] = {
-        "subagent": "cursor-cloud",
-        "cost_usd": 10,
-        "relay_url": "http://127.0.0.1:8754",
-        "relay_token_file": "relay.token",
-        "completion_url": "https://example.com/done",
-    }
     allow_repos: tuple[str | AllowedRepo, ...] = ()
     """Where subagents may work: `github.com/me/app`, `me/*`, a folder, or `{ repo = "github.com/me/app",
     folder = "~/src/app" }` for agents on this machine."""

@@ -85,7 +85,7 @@ def _summarize(store: Store, run: Run) -> dict[str, Any]:
 
 
 PAGES = (
-    PageRoute("/bridge", "bridge.html", "Bridge", query_conversations, menu=True, live=True),
+    PageRoute("/bridge", "bridge.html", "Bridge", query_conversations, menu="Runs", live=True),
     PageRoute(
         "/bridge/{run}",
         "conversation.html",

@@ -20,7 +20,7 @@ from segue.parts.bridge.conversation import Conversation
 from segue.parts.bridge.options import bridge_settings
 from segue.ports import Observer
 from segue.runtime.app import App
-from segue.runtime.session import close_run, last_seen, state_after
+from segue.runtime.ending import close_run, last_seen, state_after
 from segue.runtime.wiring import raise_problems
 from segue.system.git.repository import Repository
 from segue.system.lock import RepoLock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 class WorkerSettings(Options, frozen=True):
     """What this machine does for others when `segue worker` runs on it: see `segue help fleet`."""
 
-    examples: ClassVar[dict[str, Any]] = {"allow_agents": ["claude"]}
     jobs: Annotated[int, Meta(ge=1, le=256)] = 1
     """How many runs to work on at once."""
     tags: tuple[str, ...] = ()

@@ -62,4 +62,4 @@ def find_stuck(app: App, store: Store) -> dict[str, str]:
     return {**needs, **dict.fromkeys(status.stalled, "Its worker is silent; another one takes it over.")}
 
 
-PAGES = (PageRoute("/fleet", "fleet.html", "Fleet", query_fleet, menu=True, live=True, exists=has_fleet),)
+PAGES = (PageRoute("/fleet", "fleet.html", "Fleet", query_fleet, menu="Runs", live=True, exists=has_fleet),)

@@ -33,6 +33,11 @@ PART = Part(
             "Data",
             "Write trajectories, instances, and a folder to publish.",
         ),
+        "label": PartCommand(
+            "segue.parts.lab.labels.command:label",
+            "Data",
+            "Say whether recorded work was right.",
+        ),
         "replay": PartCommand(
             "segue.parts.lab.replay.command:replay",
             "Data",
@@ -44,6 +49,7 @@ PART = Part(
             "Measure the judge, and how well Segue detects cheating.",
         ),
     },
+    events={"label": "segue.parts.lab.labels.events:Label"},
     sockets={"forecasts": {"history": "segue.parts.lab.forecast:describe_briefly"}},
     pages=("segue.parts.lab.pages",),
     topics=("reports", "experiments", "replay", "bench-proof"),

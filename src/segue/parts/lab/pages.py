@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +13,17 @@ from segue.domain.run import TASK_RUNS, StepState
 from segue.domain.verdict import Action, Result
 from segue.flow.phase import PHASES
 from segue.parts.lab.experiment.report import find_experiments, report_experiment
+from segue.parts.lab.labels.events import Label, LabelOrigin
+from segue.parts.lab.labels.give import Labelled, give, read_word
 from segue.parts.lab.page_cells import format_table
 from segue.parts.lab.reports.build import REPORTS, build_reports
-from segue.parts.lab.reports.page_table import MOST_ROWS
+from segue.parts.lab.reports.page_table import MOST_ROWS, count_drawn
 from segue.parts.lab.reports.report import DatasetReport, ReportTable, cell_to_json
 from segue.parts.lab.reports.selection import Selection, select_runs
 from segue.runtime.app import App
 from segue.view.load import select_kinds
 from segue.web.queries import RESULT
-from segue.web.routes import Data, NotFound, PageRequest, PageRoute
+from segue.web.routes import ActionResult, ActionRoute, Data, NotFound, PageRequest, PageRoute
 
 if TYPE_CHECKING:
     from segue.store.store import Store
@@ -33,18 +37,24 @@ _ASKS = {
     "recovery": "What was done about failed attempts, and how often the next attempt passed.",
     "compare": "Agents and models on the same source. Only significant differences are shown.",
     "proof": "How well tasks are proven, by agent and model.",
+    "verification": "How often judges, checks and levels were right, where somebody has labelled the work.",
+    "routing": "What each agent's attempts cost and reached, and what other choices would have cost.",
 }
 _EMPTY = {
     "gaps": "Nothing failed in these runs.",
     "recovery": "No failed attempt was followed by another one yet:",
     "compare": "Only finished runs count. Run the same plan with two agents:",
     "proof": "No task has ended in these runs.",
+    "verification": "No work is labelled yet. Say of some tasks, chosen by chance, whether they are right:",
+    "routing": "No agent has worked in these runs.",
 }
 _TRY = {
     "gaps": ("segue demo feature",),
     "recovery": ("segue run plan.md --flow spec", "segue demo build"),
     "compare": ("segue experiment todo.toml", "segue run plan.md --agent claude"),
     "proof": ("segue run plan.md",),
+    "verification": ("segue label add last 1 good", "segue label git"),
+    "routing": ("segue run plan.md",),
 }
 
 
@@ -69,9 +79,40 @@ def make_query(name: str) -> Callable[[PageRequest], Data]:
             "choices": _list_choices(request.store),
             "empty": {"next": _EMPTY[name], "commands": _TRY[name]},
             "any": bool(request.store.runs(limit=1, kinds=TASK_RUNS)),
+            "to_label": choose_unlabelled(request.store) if name == "verification" else [],
         }
 
     return query
+
+
+_UNLABELLED = """SELECT t.run_id, t.task, t.title, t.proof_level FROM segue_tasks t
+ WHERE t.state = 'done' AND NOT EXISTS (
+   SELECT 1 FROM segue_labels l WHERE l.run_id = t.run_id AND l.task = t.task)
+ ORDER BY t.run_id, t.task"""
+_ASKED = 5
+
+
+def choose_unlabelled(store: Store) -> list[dict[str, Any]]:
+    """Return some tasks to be labelled, by chance: picked ones would say little about the others."""
+    rows = store.query(_UNLABELLED)
+    chance = random.Random(len(rows))  # noqa: S311 - the same ones until one of them is labelled
+    return chance.sample(rows, min(_ASKED, len(rows)))
+
+
+async def label(app: App, path: Mapping[str, str], form: Mapping[str, str]) -> ActionResult:
+    """Store what a person says about the work of a task."""
+    good = read_word(form.get("good", ""))
+    said = Label(
+        path["task"], good, LabelOrigin.PERSON, getpass.getuser(), form.get("reason", "").strip()[:500]
+    )
+
+    with app.store() as store:
+        await give(store, [Labelled(path["run"], said)])
+    words = "right" if good else "wrong"
+    return ActionResult(f"Task {path['task']} of run {path['run']} is labelled {words}.", "/verification")
+
+
+ACTIONS = (ActionRoute("/runs/{run}/tasks/{task}/label", label),)
 
 
 def select_for(store: Store, chosen: Mapping[str, str]) -> tuple[Selection, str]:
@@ -104,7 +145,7 @@ def _describe_table(table: ReportTable) -> dict[str, Any]:
         "note": table.note,
         "total": len(table.rows),
         "shown": min(len(table.rows), MOST_ROWS),
-        "drawn": len(table.rows) if table.sql else 0,
+        "drawn": count_drawn(table),
         "sql": table.sql,
     }
 
@@ -227,7 +268,7 @@ PAGES = (
             name.capitalize(),
             make_query(name),
             present_report,
-            menu=True,
+            menu="Lab",
             slow=True,
         )
         for name in REPORTS
@@ -237,7 +278,7 @@ PAGES = (
         "experiments.html",
         "Experiments",
         query_experiments,
-        menu=True,
+        menu="Lab",
         slow=True,
         exists=has_experiments,
     ),
@@ -249,5 +290,5 @@ PAGES = (
         present_report,
         section="/experiments",
     ),
-    PageRoute("/steps", "steps.html", "Steps", query_steps, section="/runs"),
+    PageRoute("/steps", "steps.html", "Steps", query_steps, menu="Lab"),
 )

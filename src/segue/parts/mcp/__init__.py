@@ -10,6 +10,7 @@ PART = Part(
             "segue.parts.mcp.command:mcp", "Serve", "Let other agents and editors hand work to Segue."
         )
     },
+    sockets={"way-out": {"mcp": "segue.parts.mcp.offer:find_server"}},
     extras=("mcp",),
     topics=("mcp",),
 )

@@ -107,6 +107,20 @@ class ChangeTools:
             await self._override(found, task, reason, skip=decision == "skip")
         return await asyncio.to_thread(read_status, self._project, found.id)
 
+    async def answer(
+        self,
+        run: RunName,
+        task: Annotated[str, Field(description="The key of the task whose agent asks, or says it cannot.")],
+        text: Annotated[str, Field(description="What the user answers; the agent gets these words.")],
+    ) -> Data:
+        """Answer for the user what the agent of a task asked; it continues its conversation.
+
+        Ask the user first. Call `decide` with `resume` afterwards.
+        """
+        _, found = self._project.find_own(run)
+        await store_comment(self._project.load_for(found), found, task, text, via=_VIA, answers=True)
+        return await asyncio.to_thread(read_status, self._project, found.id)
+
     async def comment(
         self,
         run: RunName,

@@ -6,25 +6,25 @@ import asyncio
 import json
 import os
 import secrets
-from collections.abc import Awaitable, Callable
-from functools import wraps
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import ToolAnnotations
 
 from segue import __version__
 from segue.domain.errors import SegueError
 from segue.domain.text import clean
+from segue.parts.mcp.answers import Tool, explain
 from segue.parts.mcp.change import ChangeTools
+from segue.parts.mcp.exits import offer_exits
 from segue.parts.mcp.look import LookTools, read_cards, read_status
 from segue.parts.mcp.project import ServedProject
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import render_markdown
 from segue.runtime.app import App
-from segue.system.files import explain_full_disk
 from segue.system.http.guard import LOOPBACK_HOSTS, RequestGuard
 from segue.system.http.server import open_server
 from segue.system.process.group import on_interrupt
@@ -78,8 +78,6 @@ _HOST_VARIABLES = (
 _HOST_PREFIX = "CLAUDE_CODE_"
 _LOGIN = "CLAUDE_CODE_OAUTH_TOKEN"
 
-Tool = Callable[..., Awaitable[Any]]
-
 
 def make_server(project: ServedProject, read_only: bool = False) -> MCPServer[None]:
     """Make the server of a repository; `read_only` leaves out the tools that change something."""
@@ -92,43 +90,17 @@ def make_server(project: ServedProject, read_only: bool = False) -> MCPServer[No
         *(look.wait_for_run, look.read_proof, look.read_log, look.query_dataset),
     )
     for tool in looking:
-        server.add_tool(_explain(tool), annotations=ToolAnnotations(read_only_hint=True))
-    changing: tuple[Tool, ...] = (change.start_run, change.stop_run, change.decide, change.comment)
+        server.add_tool(explain(tool), annotations=ToolAnnotations(read_only_hint=True))
+    changing: tuple[Tool, ...] = (
+        *(change.start_run, change.stop_run, change.decide, change.comment),
+        change.answer,
+    )
     for tool in () if read_only else changing:
-        server.add_tool(_explain(tool), annotations=ToolAnnotations(read_only_hint=False))
+        server.add_tool(explain(tool), annotations=ToolAnnotations(read_only_hint=False))
+    if project.in_run:
+        offer_exits(server, project.repo)
     add_resources(server, project)
     return server
-
-
-def _explain(tool: Tool) -> Tool:
-    """Return the tool, with failures as a message that the caller's model reads."""
-
-    @wraps(tool)
-    async def call(*args: Any, **values: Any) -> Any:
-        try:
-            return _clean(await tool(*args, **values))
-        except SegueError as error:
-            raise ToolError(_describe(error)) from error
-        except OSError as error:
-            full = explain_full_disk(error)
-            raise ToolError(_describe(full) if full else f"The machine refused: {error}") from error
-
-    return call
-
-
-def _clean(value: Any) -> Any:
-    """Return an answer without what cannot be seen: names of files may turn the text around them."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {_clean(key): _clean(item) for key, item in value.items()}
-    return [_clean(item) for item in value] if isinstance(value, list) else value
-
-
-def _describe(error: SegueError) -> str:
-    kept = f"\nKept: {error.kept}" if error.kept else ""
-    hint = f"\nNext: {error.hint}" if error.hint else ""
-    return clean(f"{error.message}{kept}{hint}")
 
 
 def forget_host(app: App) -> None:

@@ -1,7 +1,7 @@
 """The table `[notify]`: which notifications are sent, and how."""
 
 import re
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -37,8 +37,6 @@ class DesktopSettings(Options, frozen=True):
 class WebhookSettings(Options, frozen=True):
     """The table `[notify.webhook]`."""
 
-    examples: ClassVar[dict[str, Any]] = {"url": "https://hooks.slack.com/services/…"}
-
     url: Secret | None = None
     """Where to post notifications as JSON; none are posted if unset."""
     secret_env: str = ""
@@ -54,11 +52,6 @@ class WebhookSettings(Options, frozen=True):
 
 class SlackSettings(Options, frozen=True):
     """The table `[notify.slack]`."""
-
-    examples: ClassVar[dict[str, Any]] = {
-        "url": "https://hooks.slack.com/services/…",
-        "users": ["U012ABCDEF"],
-    }
 
     url: Secret | None = None
     """The incoming webhook of a Slack app; nothing is posted if unset."""
@@ -77,8 +70,6 @@ class SlackSettings(Options, frozen=True):
 
 class NtfySettings(Options, frozen=True):
     """The table `[notify.ntfy]`."""
-
-    examples: ClassVar[dict[str, Any]] = {"topic": "my-segue-4f1c9a7e", "token_env": "NTFY_TOKEN"}
 
     topic: Secret | None = None
     """The topic to publish to; nothing is published if unset. Anyone who knows it can read and answer."""
@@ -99,8 +90,6 @@ class NtfySettings(Options, frozen=True):
 
 class AnswerSettings(Options, frozen=True):
     """The table `[notify.answers]`."""
-
-    examples: ClassVar[dict[str, Any]] = {"url": "https://segue.example.org"}
 
     url: str = ""
     """Where people's devices reach `segue bridge serve`; notifications have no buttons if empty."""

@@ -1,6 +1,6 @@
 """The table `[search]`: the web search."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -9,12 +9,6 @@ from segue.domain.options import NonNegativeFloat, Options, Seconds, WebAddress
 
 class SearchSettings(Options, frozen=True):
     """The table `[search]`."""
-
-    examples: ClassVar[dict[str, Any]] = {
-        "service": "searxng",
-        "base_url": "http://127.0.0.1:8080",
-        "api_key_env": "BRAVE_API_KEY",
-    }
 
     service: str | None = None
     """`searxng`, `brave`, `tavily` or a plug-in; if unset, a research agent searches."""

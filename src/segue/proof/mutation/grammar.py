@@ -30,6 +30,7 @@ class Language(Struct, frozen=True):
     negated: str
     neutral: tuple[tuple[str, str], ...]
     wrong: tuple[tuple[str, str], ...]
+    idle: str = ""
     shebang: str = ""
     unbuilt: str = ""
     until: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -85,6 +85,8 @@ class Mutants(Struct, frozen=True):
 
     suspects: tuple[Suspect, ...]
     others: tuple[Mutant, ...]
+    hollow: tuple[Suspect, ...]
+    """What there is where every changed function does nothing."""
     unknown: tuple[str, ...]
     """Changed files without a grammar."""
 
@@ -96,9 +98,11 @@ def make_mutants(files: Files, seed: str, most: int) -> Mutants:
         sources = _open(files, moved=False)  # nothing but moved: then that is what the task did
     unknown = [path for path, source in sources.items() if source is None]
     functions: list[tuple[MutatedFile, Function]] = []
+    hollow: list[Suspect] = []
     sites: list[_Place] = []
     for source in filter(None, sources.values()):
         functions += [(source, function) for function in source.functions]
+        hollow += [_suspect(source, function) for function in source.hollow[:most]]
         sites += [(source, *site) for site in _sites(source, source.root)]
     made = (
         _mutant(source, operator, edits, owner) for source, owner, operator, edits in _spread(sites, seed)
@@ -106,7 +110,7 @@ def make_mutants(files: Files, seed: str, most: int) -> Mutants:
     others = islice((mutant for mutant in made if mutant is not None), most)
     functions.sort(key=lambda one: _lot(seed, one[0].path, one[1].node.start_byte))
     suspects = [_suspect(source, function) for source, function in functions[:most]]
-    return Mutants(tuple(suspects), tuple(others), tuple(unknown))
+    return Mutants(tuple(suspects), tuple(others), () if suspects else tuple(hollow), tuple(unknown))
 
 
 def _open(files: Files, *, moved: bool) -> dict[str, MutatedFile | None]:
@@ -129,42 +133,61 @@ def sabotage(files: Files) -> dict[str, bytes]:
 
     Files that have nothing to break, such as those of which only a comment changed, are left out.
     """
-    found = {}
-    for path, (before, after) in files.items():
-        source = open_source(path, before, after)
-        if source is None:
-            continue
-        edits = [edit for one in source.functions for edit in _enter(source, one, source.language.fail)]
-        outside = [
-            (operator == "statement", more)
-            for owner, operator, more in _sites(source, source.root)
-            if not owner
-        ]
-        for _, more in sorted(outside, key=lambda one: one[0]):
-            if not any(_overlap(one, other) for one in more for other in edits):
-                edits += more
-        if source.language.script and (outside or not edits) and source.lines:
-            edits = _fail_in_script(source)
-        if edits:
-            found[path] = _apply(source.text, edits)
-    return found
+    return _rewrite(files, _sabotage)
+
+
+def _sabotage(source: MutatedFile) -> list[list[Edit]]:
+    inside = [_enter(source, one, source.language.fail) for one in source.functions]
+    sites = [site for site in _sites(source, source.root) if not site[0]]
+    if source.language.script and (sites or not any(inside)) and source.lines:
+        return [_fail_in_script(source)]
+    return [*inside, *(edits for _, _, edits in sorted(sites, key=lambda one: one[1] == "statement"))]
 
 
 def falsify(files: Files) -> dict[str, bytes]:
     """Return the texts of changed files whose changed functions return other values of the same type."""
+    return _rewrite(
+        files,
+        lambda source: [
+            list(wrong(source.language, value, result_types(function.node)))
+            for function in source.functions
+            for value in results(source, function)
+        ],
+    )
+
+
+def hollow_out(files: Files) -> dict[str, bytes]:
+    """Return the texts of changed files whose changed functions do nothing and return nothing."""
+
+    def leave(source: MutatedFile, function: Function) -> list[Edit]:
+        nothing = ", ".join(neutral(source.language, one) for one in result_types(function.node))
+        return _enter(source, function, source.language.give.replace("{}", nothing))
+
+    return _rewrite(files, lambda source: [leave(source, one) for one in source.functions])
+
+
+def respell(files: Files) -> dict[str, bytes]:
+    """Return the texts of changed files whose changed functions do the same, in other words."""
+
+    def say(source: MutatedFile, function: Function) -> list[Edit]:
+        is_value = function.node.type == "arrow_function" and not text_of(function.body).startswith("{")
+        return [] if is_value else _enter(source, function, source.language.idle)
+
+    return _rewrite(
+        files, lambda source: [say(source, one) for one in source.functions if source.language.idle]
+    )
+
+
+def _rewrite(files: Files, find: Callable[[MutatedFile], Iterable[list[Edit]]]) -> dict[str, bytes]:
+    """Return the texts of changed files with what is found in them; of what overlaps, the first counts."""
     found = {}
     for path, (before, after) in files.items():
         source = open_source(path, before, after)
-        if source is None:
-            continue
         edits: list[Edit] = []
-        for function in source.functions:
-            types = result_types(function.node)
-            for value in results(source, function):
-                more = list(wrong(source.language, value, types))
-                if not any(_overlap(one, other) for one in more for other in edits):
-                    edits += more
-        if edits:
+        for more in find(source) if source is not None else ():
+            if not any(_overlap(one, other) for one in more for other in edits):
+                edits += more
+        if source is not None and edits:
             found[path] = _apply(source.text, edits)
     return found
 

@@ -20,22 +20,32 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.proof.mutation.grammar import find_language
-from segue.proof.mutation.mutate import Files, Mutant, Mutants, Suspect, make_mutants
+from segue.proof.mutation.mutate import Files, Mutant, Mutants, Suspect, make_mutants, respell
 from segue.proof.report import Reason, TestOutcome
 from segue.proof.runs import Observed
 
 _SIDE_BY_SIDE = 2
-_PATIENCE = (5.0, 3.0)
-"""A mutant hangs after this many seconds, and as many times as long as the tests take without one."""
 _LONG = 6.0
 """The budget is at least as many times as long as the tests take, so that slow ones are measured too."""
+_SHORT = 10.0
+"""Seconds: where all tests take longer, nobody knows how long a mutant may take before one has run."""
 _FEWEST = 3
 """So many mutants must have been tried where the time did not suffice for all."""
 
 _NAMED = 5
+_TRIES = 2
+_ALONE = 4
+"""So many of the tests are run alone."""
 
-Run = Callable[[Mapping[str, bytes], Collection[str]], Awaitable[Observed]]
-"""Runs the check with some texts replaced; only these tests of it, or all if there are none."""
+Run = Callable[[Mapping[str, bytes], Collection[str], bool], Awaitable[Observed]]
+"""Runs the check with some texts replaced; only these tests of it, or all if there are none.
+
+The last word is whether the run is blind."""
+
+
+def patience(seconds: float) -> float:
+    """Return after how many seconds broken code hangs, if tests take so many without it."""
+    return 5.0 + 3.0 * seconds
 
 
 class Effort(Struct, frozen=True):
@@ -56,6 +66,8 @@ class Sharpness(Struct, frozen=True):
     survivors: tuple[str, ...] = ()
     blunt: str = ""
     """Why they cannot tell right from wrong; empty: they can."""
+    cap: str = ""
+    """Why they show no more than that the check passes: how the product sees its tests, or their order."""
 
 
 class _End(Enum):
@@ -81,10 +93,10 @@ async def measure(
         mutants = _plain_mutants(files, mutants.unknown)
         if not mutants.suspects:
             return _not_measured(_why_not(files))
-    trial = _Trial(run, proving, effort, whole)
-    if not await trial.begin():
+    trial = _Trial(run, proving, effort, whole, await asyncio.to_thread(respell, files))
+    if not await trial.begin(mutants):
         return _not_measured("the tests that prove it do not pass a second time")
-    return await trial.judge(mutants)
+    return replace(await trial.judge(mutants), cap=trial.cap)
 
 
 def _not_measured(why: str) -> Sharpness:
@@ -114,44 +126,99 @@ def _plain_mutants(files: Files, unknown: Iterable[str]) -> Mutants:
                 text = "\n".join((*rows[:number], *rows[number + 1 :])).encode()
                 shown = f"{path}:{number + 1}: - {row.strip()} + (nothing)"
                 others.append(Mutant(path, number + 1, "statement", text, shown, path))
-    return Mutants(tuple(suspects), tuple(others), ())
+    return Mutants(tuple(suspects), tuple(others), (), ())
 
 
 class _Trial:
     """The tests of one change, and what they made of its mutants."""
 
-    def __init__(self, run: Run, proving: Sequence[str], effort: Effort, whole: float) -> None:
+    def __init__(
+        self, run: Run, proving: Sequence[str], effort: Effort, whole: float, respelt: Mapping[str, bytes]
+    ) -> None:
+        self._respelt = respelt
         self._run, self._effort, self._proving, self._whole = run, effort, tuple(proving), whole
-        self._only: tuple[str, ...] = ()
-        self._limit = self._deadline = 0.0
+        self._only = self._proving
+        self._limit, self._deadline = patience(whole), math.inf
         self._ends: dict[Mutant, _End] = {}
+        self.cap = ""
         self._asserted: set[Mutant] = set()
         """Mutants that an assertion noticed, or where nobody says what did: others made something crash."""
 
-    async def begin(self) -> bool:
-        """See how long the tests take; return whether they pass without a mutant."""
-        for only in dict.fromkeys((self._proving, ())):
+    async def begin(self, mutants: Mutants) -> bool:
+        """See how the tests end without a mutant; meanwhile, try those that are tried first anyway."""
+        can_wait = mutants.hollow or self._whole > _SHORT
+        first = [] if can_wait else [one.whole[0] for one in self._find_new(mutants)]
+        passed, _ = await asyncio.gather(self._see(), self._try(first))
+        if self._only != self._proving:
+            self._ends.clear()
+            self._asserted.clear()
+        return passed
+
+    def _find_new(self, mutants: Mutants) -> list[Suspect]:
+        return [one for one in mutants.suspects if one.is_new and one.whole][: self._effort.most]
+
+    async def _see(self) -> bool:
+        """See how long the tests take; return whether they pass without a mutant.
+
+        First alone, in reverse, and the product finds neither its tests nor its own code as it was: that
+        makes no difference, unless it takes its answers from there, or looks whether it is a mutant.
+        """
+        fails: list[str] = []
+        for only, blind in dict.fromkeys(((self._proving, True), (self._proving, False), ((), False))):
             began = time.monotonic()
-            seen = await self._run({}, only)
+            seen = await self._run(self._respelt if blind else {}, only, blind)
             took = time.monotonic() - began
             if _ended(seen, self._proving, "") is _End.SURVIVED:
-                self._only, self._limit = only, _PATIENCE[0] + _PATIENCE[1] * took
+                self._only, self._limit = only, patience(took)
                 self._deadline = time.monotonic() + max(self._effort.seconds, _LONG * took)
+                if blind:
+                    fails = await self._fail_alone(seen)
+                self.cap = await self._explain(fails) if fails else ""
                 return True
+            fails = _failed(seen, self._proving) or fails
         return False
+
+    async def _fail_alone(self, reverse: Observed) -> list[str]:
+        """Return which of a few tests, chosen by lot, fail when nothing else runs; one came first already."""
+        ran = [key for key in reverse.report.tests if key in self._proving] if reverse.report else []
+        others = [key for key in self._proving if key not in ran[:1]]
+        several = sorted(others, key=lambda key: hashlib.sha256(key.encode()).digest())[:_ALONE]
+        seen = await asyncio.gather(*(self._run(self._respelt, (key,), True) for key in several))
+        return [key for key, run in zip(several, seen, strict=True) if _failed(run, (key,))]
+
+    async def _explain(self, fails: Sequence[str]) -> str:
+        """Return what tests need that fail in reverse order without a sight of them, if they do each time."""
+        alone, plain = [
+            [bool(_failed(await self._run(texts, fails[:1], blind), fails)) for _ in range(_TRIES)]
+            for texts, blind in ((self._respelt, True), ({}, False))
+        ]
+        if all(alone):
+            why = (
+                "after others"
+                if all(plain)
+                else "if the product can look at itself, its tests or their runner"
+            )
+        else:
+            again = [_failed(await self._run(self._respelt, self._only, True), fails) for _ in range(_TRIES)]
+            why = "in their own order" if all(again) else ""
+        return f"tests pass only {why}: {list_some(fails, _NAMED)}" if why else ""
 
     async def judge(self, mutants: Mutants) -> Sharpness:
         """Try mutants until it is clear what the tests notice."""
-        new = [one for one in mutants.suspects if one.is_new and one.whole][: self._effort.most]
+        if mutants.hollow and not await self._reach(mutants.hollow):
+            names = _list_names(one.label for one in mutants.hollow)
+            return Sharpness(blunt=f"no test that proves the change reaches {names}")
+        new = self._find_new(mutants)
         ignored, beside, unreached = await self._try_results(new)
-        ignored += await self._find_ignored(mutants.suspects)
+        old, blurred = await self._find_ignored(mutants.suspects)
+        ignored += old
         pool = [one.whole[0] for one in mutants.suspects if not one.is_new and one.whole]
         # A function that no test reaches counts once, as a whole. Results count as well: a short function has
         # few other mutants.
         out = {one.label for one in unreached}
         pool = [*pool, *(one for one in mutants.others if one.owner not in out)][: self._effort.most]
         pool = [*(one.whole[0] for one in new if one not in unreached), *pool]
-        for one in beside:
+        for one in (*beside, *blurred):
             own = [mutant for mutant in mutants.others if mutant.owner == one.label]
             pool += [mutant for mutant in own[:_FEWEST] if mutant not in pool]
         # Where it is clear already, a few more are examples for whoever writes better tests.
@@ -159,6 +226,9 @@ class _Trial:
         if self._share(pool) < self._effort.share:
             await self._ask_other_tests(pool)
         ignored += [one for one in beside if self._is_blurred(one, self._own(pool, one))]
+        ignored += [
+            one for one in blurred if self._own(pool, one) and self._is_blurred(one, self._own(pool, one))
+        ]
         missed = (
             [one.label for one in unreached] if len(unreached) > (1 - self._effort.share) * len(new) else []
         )
@@ -184,17 +254,24 @@ class _Trial:
         unreached = [one for one in ignored if ends.get(one.label) is _End.SURVIVED]
         return [one for one in ignored if one not in unreached], beside, unreached
 
-    async def _find_ignored(self, suspects: Sequence[Suspect]) -> list[Suspect]:
+    async def _reach(self, several: Sequence[Suspect]) -> bool:
+        """Return whether a test enters one of these functions."""
+        leaving = [one.leave for one in several if one.leave is not None]
+        await self._try(leaving)
+        return any(self._ends.pop(one, _End.NOTICED) is not _End.SURVIVED for one in leaving)
+
+    async def _find_ignored(self, suspects: Sequence[Suspect]) -> tuple[list[Suspect], list[Suspect]]:
         """Return the functions that were there before, if what comes out of no function at all is looked at.
 
-        Other tests may look at them; those that prove the change must look at something.
+        Other tests may look at them; those that prove the change must look at something. The second are those
+        where doing nothing would be noticed.
         """
         old = [one for one in suspects if not one.is_new and one.whole][: self._effort.most]
         if any(self._ends.get(each) is _End.NOTICED for one in suspects for each in one.whole):
-            return []
+            return [], []
         ignored, beside, _ = await self._try_results(old)
-        noticed = any(self._ends.get(each) is _End.NOTICED for one in old for each in one.whole)
-        return [] if beside or noticed else ignored
+        noticed = any(self._ends.get(one.whole[0]) is _End.NOTICED for one in old)
+        return ([] if beside or noticed else ignored), ([] if noticed else beside)
 
     def _own(self, pool: Iterable[Mutant], suspect: Suspect) -> list[Mutant]:
         return [one for one in pool if one.owner == suspect.label and one.operator != "result"]
@@ -232,8 +309,8 @@ class _Trial:
 
     async def _end_of(self, mutant: Mutant, only: Collection[str]) -> _End:
         try:
-            async with asyncio.timeout(self._limit if only or not self._only else None):
-                seen = await self._run({mutant.path: mutant.text}, only)
+            async with asyncio.timeout(self._limit if only or not self._only else patience(self._whole)):
+                seen = await self._run({mutant.path: mutant.text}, only, False)
         except TimeoutError:
             return _End.NOTICED
         proving = self._proving if only or not self._only else ()
@@ -278,6 +355,11 @@ class _Trial:
 
 def _list_names(labels: Iterable[str]) -> str:
     return list_some([label.partition("@")[0] or f"line {label[1:]}" for label in labels], _NAMED)
+
+
+def _failed(seen: Observed, proving: Iterable[str]) -> list[str]:
+    tests = seen.report.tests if seen.report is not None else {}
+    return [key for key in proving if key in tests and tests[key].outcome is TestOutcome.FAILED]
 
 
 def _is_asserted(seen: Observed, proving: Collection[str]) -> bool:

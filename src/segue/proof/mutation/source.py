@@ -14,7 +14,7 @@ from segue.proof.mutation.grammar import Language, find_language, parse
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_FUNCTION = re.compile(
+FUNCTION = re.compile(
     r"function_(?:definition|declaration|expression|item)|generator_function(?:_declaration)?|arrow_function"
     r"|(?:method|constructor)_(?:definition|declaration)|func_literal|method|singleton_method"
     r"|local_function_statement"
@@ -27,7 +27,7 @@ CALL = re.compile(
     r"call|call_expression|invocation_expression|method_invocation|function_call_expression"
     r"|(?:member|scoped)_call_expression|macro_invocation|command"
 )
-_ACTS = re.compile(rf"{_FUNCTION.pattern}|{CALL.pattern}|import.*|use_declaration|preproc_.*|using_directive")
+_ACTS = re.compile(rf"{FUNCTION.pattern}|{CALL.pattern}|import.*|use_declaration|preproc_.*|using_directive")
 """What a file that only gives names to values does not have."""
 _LOG = re.compile(r"(?:[\w.>:$-]*[.>:])?_?(?:log|logger|logging|slog|tracing)(?:[.:!(]|->)", re.I)
 _HOLLOW = re.compile(r"pass_statement|ellipsis|\{|\}|;|.*comment")
@@ -67,7 +67,10 @@ class MutatedFile:
         self._walk(root, nodes, owners, -1)
         changed, removed = changed_lines(before, after)
         self.lines = sorted(changed & owners.keys())
-        self.functions = self._changed(nodes, owners, removed)
+        found = self._changed(nodes, owners, removed)
+        self.functions = [one for one in found if not is_hollow(one.body)]
+        self.hollow = [one for one in found if is_hollow(one.body)]
+        """Changed functions that do nothing that could be noticed."""
 
     def _walk(self, node: Node, functions: list[Node], owners: dict[int, int], owner: int) -> None:
         """Note the functions below a node, and for each line of code the one that it begins in."""
@@ -76,7 +79,7 @@ class MutatedFile:
             for line in range(node.start_point[0], node.end_point[0] + 1) if _logs(node) else ():
                 owners.setdefault(line, owner)
             return
-        if _FUNCTION.fullmatch(node.type) and node.child_by_field_name("body") is not None:
+        if FUNCTION.fullmatch(node.type) and node.child_by_field_name("body") is not None:
             functions.append(node)
             # The line that a function begins on is its own, unless it is within another one.
             begins = _with_decorators(node).start_point[0]
@@ -100,7 +103,7 @@ class MutatedFile:
             body, lines = node.child_by_field_name("body"), own.get(number, [])
             changed = sum(line in changed_set for line in lines)
             shortened = any(node.start_point[0] < line <= node.end_point[0] for line in removed)
-            if body is None or is_hollow(body) or not (changed or shortened):
+            if body is None or not (changed or shortened):
                 continue
             name = node.child_by_field_name("name")
             found.append(Function(text_of(name) if name else "", node, body, changed, len(lines)))

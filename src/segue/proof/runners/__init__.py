@@ -11,7 +11,7 @@ from segue.proof.runners.javascript import NODE_RUNNERS
 from segue.proof.runners.junit import JUNIT_FILE
 from segue.proof.runners.python import PYTEST, PYTEST_JUNIT, UNITTEST
 from segue.proof.runners.ruby import RSPEC
-from segue.proof.runners.runner import Ended, Project, Runner, Stage
+from segue.proof.runners.runner import WHOLE, Ended, Project, Purpose, Runner, Stage
 from segue.proof.runners.written import CTEST, DOTNET, TAP
 
 RUNNERS: tuple[Runner, ...] = (PYTEST, UNITTEST, *NODE_RUNNERS, GO_TEST, CARGO_TEST, RSPEC, CTEST, DOTNET)
@@ -35,4 +35,15 @@ def read_report(armed: Sequence[Runner], stage: Stage, ended: Ended) -> Report |
     return next((found for found in last if found.tests), first)
 
 
-__all__ = ["FALLBACKS", "LAST", "RUNNERS", "Ended", "Project", "Runner", "Stage", "read_report"]
+__all__ = [
+    "FALLBACKS",
+    "LAST",
+    "RUNNERS",
+    "WHOLE",
+    "Ended",
+    "Project",
+    "Purpose",
+    "Runner",
+    "Stage",
+    "read_report",
+]

@@ -40,12 +40,15 @@ def _arm(stage: Stage) -> Mapping[str, str]:
     """Copy the script, and add a canary to each package that has tests."""
     name = f"Test_{stage.token}"
     # In place, the tests are gone again when the report is read.
-    (stage.hooks / f"{stage.token}g.json").write_bytes(msgspec.json.encode(_places(stage)))
+    places, wanted = _places(stage), stage.purpose.wanted
+    (stage.hooks / f"{stage.token}g.json").write_bytes(msgspec.json.encode(places))
     for path in _last_files(stage):
         canary = f'\nfunc {name}(t *testing.T) {{ t.Fatal("{stage.token}") }}\n'
         append_below(stage.tree, stage.tree / path, canary)
-    hook = fill_hook(stage, "go_exec.sh", f"{stage.token}g.sh", {"TOKEN_CANARY": name})
-    names = {key.rpartition("::")[2].partition("/")[0] for key in stage.wanted if "::" in key}
+    words = {"TOKEN_CANARY": name, "BLIND": str(int(stage.purpose.blind))}
+    hook = fill_hook(stage, "go_exec.sh", f"{stage.token}g.sh", words)
+    names = {key.rpartition("::")[2].partition("/")[0] for key in wanted if "::" in key}
+    names |= {name for own in places.values() for name, path in own.items() if path in wanted}
     only = f"-run=^({'|'.join(sorted(names))})$ " if names else ""  # the script adds the canary
     flag = f"-exec={hook}" if " " not in str(hook) else f"\"-exec='{hook}'\""
     known = {key: value for key in _PASSED_ON if (value := os.environ.get(key))}

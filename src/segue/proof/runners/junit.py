@@ -133,12 +133,13 @@ def _error_in(text: str) -> str:
 
 
 def _file_of(owner: str, files: Sequence[str]) -> str:
-    """Return the test file that a dotted name such as `tests.test_x.TestY` means."""
-    dotted = owner.replace("/", ".")
+    """Return the test file that a dotted name such as `tests.test_x.TestY` or `shop.TotalTest` means."""
+    dotted = owner.replace("/", ".").partition("$")[0]
     best = ""
     for file in files:
         stem = file.rpartition(".")[0].replace("/", ".")
-        if (dotted == stem or dotted.startswith(f"{stem}.")) and len(file) > len(best):
+        is_within = f"{dotted}.".startswith(f"{stem}.") or stem.endswith(f".{dotted}")
+        if is_within and len(file) > len(best):
             best = file
     return best
 

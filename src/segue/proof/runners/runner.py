@@ -29,6 +29,20 @@ class Project(Struct, frozen=True):
     """The files of the tree, from the root of the repository."""
 
 
+class Purpose(Struct, frozen=True):
+    """What a run is for."""
+
+    wanted: tuple[str, ...] = ()
+    """The only tests that matter, by id or by file, which run alone where a runner can; empty: all do."""
+    brief: bool = False
+    """Whether it may end with the first of these that fails."""
+    blind: bool = False
+    """Whether the product does not find its tests, nor what the runner says; wanted ones run in reverse."""
+
+
+WHOLE = Purpose()
+
+
 class Stage(Struct, frozen=True):
     """The places of one run of a check."""
 
@@ -45,10 +59,7 @@ class Stage(Struct, frozen=True):
     """A random word for names of hooks, reports and canaries: letters and digits, begins with a letter."""
     tests: tuple[str, ...]
     """The test files of the tree, from its root."""
-    wanted: tuple[str, ...] = ()
-    """The only tests that matter, by id or by file, which run alone where a runner can; empty: all do."""
-    brief: bool = False
-    """Whether it may end with the first of these that fails."""
+    purpose: Purpose = WHOLE
 
     def relative(self, folder: str) -> str:
         """Return a folder from the root of the repository; empty for the root itself, and for others."""
@@ -135,8 +146,10 @@ def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, object] |
         "root": str(stage.root),
         "reports": str(reports),
         "token": stage.token,
-        "wanted": stage.wanted,
-        "brief": stage.brief,
+        "wanted": stage.purpose.wanted,
+        "brief": stage.purpose.brief,
+        "blind": stage.purpose.blind,
+        "tests": stage.tests if stage.purpose.blind else (),
     }
     known |= extra or {}
     target.with_suffix(".json").write_text(json.dumps(known))

@@ -68,14 +68,31 @@ _STAY = re.compile(
     r"|\btests?\b[^.;]*\b(?:stay|remain|untouched|unchanged|unmodified|as they are)\b"
 )
 _SHIFT = re.compile(
-    r"(?i)\b(?:instead|no longer|rather than|from now on|now|any ?more|in place of|becomes?|chang(?:e|es|ing)"
-    r"|switch(?:es)?|let|mak(?:e|es)|turns?|rounds?|rounded|differently)\b"
+    r"(?i)\b(?:instead|today|currently|so far|at present|no longer|rather than|from now on|now|any ?more"
+    r"|in place of|becomes?|chang(?:e|es|ing)|switch(?:es)?|let|mak(?:e|es)|turns?|rounds?|rounded"
+    r"|differently)\b"
 )
 _SAME = re.compile(
     r"(?i)\b(?:faster|speed|performance|refactor\w*|clean|simplif\w+|also|as well|additional\w*|optional\w*"
     r"|without changing|same (?:result|behaviou?r|value|output)s?)\b|\b(?:accept|support|take|add)\w*\b[^.;]*"
     r"\b(?:arguments?|parameters?|options?|flags?|keywords?|methods?|functions?)\b"
 )
+_NEEDLESS = re.compile(
+    r"(?i)\b(?:deprecated|obsolete|unused|dead|legacy|superfluous|redundant|nobody"
+    r"|(?:no longer|not|never) (?:used|needed|called|wanted))\b"
+)
+_RID = re.compile(
+    r"(?i)\b(?:rid of|(?:can|must|should|may) go|goes? away|throw\w* (?:\w+ )?(?:out|away))\b"
+    rf"|\b(?:{'|'.join(REMOVE.split())})\b"
+)
+_MEANS_IT = re.compile(r"(?i)\b(?:it|them|this|that|these|both)\b")
+_CLEAN = re.compile(r"(?i)\b(?:clean|tidy)\b")
+_STATED = (
+    r"\W*(?:the |function |method )*{name}\b(?:\([^)]*\))?\W*"
+    r"(?:should|must|ought to|shall|needs? to|ha(?:s|ve) to) "
+)
+_CASES = re.compile(r"(?i)\b(?:if|when|unless|for|on|with|not|never|only)\b")
+"""What limits a sentence to some cases, or to what must not be."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SMALL = frozenset(
     (
@@ -150,9 +167,13 @@ class Words(Struct, frozen=True):
         return any(verb in changing for verb, _, _ in denied) or any(map(_STAY.search, self.sentences))
 
     def find_removal(self, subjects: Iterable[str]) -> str:
-        """Return the sentence that asks to remove one of these."""
+        """Return the sentence that asks to remove one of these, or says that nobody needs it."""
         wanted = list(subjects)
-        for sentence in self.sentences:
+        for sentence, after in zip(self.sentences, [*self.sentences, ""][1:], strict=True):
+            ends = _RID.search(sentence) or (_RID.search(after) and _MEANS_IT.search(after))
+            cleans = _NEEDLESS.search(sentence) and (ends or _CLEAN.search(f"{sentence} {after}"))
+            if cleans and _any(sentence, wanted):
+                return sentence
             for verb, is_own, is_denied in _governed(sentence, wanted, tests=False):
                 if verb in REMOVE.split() and is_own and not is_denied:
                     return sentence
@@ -162,8 +183,8 @@ class Words(Struct, frozen=True):
         """Return the sentence that asks for another behaviour of one of these."""
         wanted = list(subjects)
         for sentence in self.sentences:
-            is_shift = _SHIFT.search(sentence) and not _SAME.search(sentence)
-            if is_shift and _any(sentence, wanted):
+            is_shift = _SHIFT.search(sentence) or _states(sentence, wanted)
+            if is_shift and asks_for_another(sentence) and _any(sentence, wanted):
                 return sentence
         return ""
 
@@ -172,7 +193,7 @@ class Words(Struct, frozen=True):
         if not any(self.speaks_of(one) for one in subjects):
             return ""
         telling = [form for value in values if value not in _TRIVIAL for form in _forms_of_value(value)]
-        asking = [one for one in self.sentences if not _SAME.search(one)]
+        asking = [one for one in self.sentences if asks_for_another(one)]
         return next((one for one in asking for value in telling if _says(one, value)), "")
 
     def find_values(self, old: Collection[str], values: Collection[str], subjects: Collection[str]) -> str:
@@ -192,6 +213,22 @@ class Words(Struct, frozen=True):
             for value in values
         ]
         return where[0][0] if all(where) else ""
+
+
+def asks_for_another(sentence: str) -> bool:
+    """Return whether a sentence may ask for another behaviour, not for more of it or for the same."""
+    return _SAME.search(sentence) is None
+
+
+def _states(sentence: str, names: Collection[str]) -> bool:
+    """Return whether a sentence says what one of these has to do, whatever it is given."""
+    begins = any(re.match(_STATED.format(name=re.escape(one)), sentence, re.I) for one in names)
+    return begins and _CASES.search(sentence) is None
+
+
+def says_value(sentence: str, value: str) -> bool:
+    """Return whether a sentence names a value, in one of the forms in which people write it."""
+    return any(_says(sentence, form) for form in _forms_of_value(value))
 
 
 def _forms_of_value(value: str) -> Iterator[str]:

@@ -4,131 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from functools import cached_property
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.proof import ChangedTest, HowSettled
-from segue.proof.settle.asked import ALTER, REMOVE, SKIP, Words, quote
-from segue.proof.settle.python import read_python
-from segue.proof.settle.renames import definitions, find_renames
-from segue.proof.settle.tokens import has_grown, read_other
-from segue.proof.settle.units import Check, CheckStrength, Renames, TestFile, Unit
+from segue.proof.settle.asked import ALTER, REMOVE, SKIP, quote
+from segue.proof.settle.task import OldTest, TaskChange, has_tests
+from segue.proof.settle.tokens import has_grown, only_waits
+from segue.proof.settle.units import Check, TestFile, Unit
 
-_SOURCE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?|java|kt|rb|php|exs?|cs|swift|scala|c|cc|cpp|h|sh|bats)$")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_VALUES = re.compile(r"""(?<![\w.])\d+(?:\.\d+)?(?![\w.])|'[^'\n]+'|"[^"\n]+"|`[^`\n]+`""")
 _TOKENS = re.compile(r"[A-Za-z_]{3,}|\d+")
-
-
-class OldTest(Struct, frozen=True):
-    """A test of the base, and what became of it."""
-
-    id: str
-    file: str
-    was_red: bool = False
-    """Whether it failed at the base."""
-    decides: bool = True
-    """Whether its old version fails with the new code, or cannot be run any more."""
-    is_silent: bool = False
-    """Whether it is skipped now."""
-    ran: bool = False
-    """Whether its old version could be loaded with the new code."""
-    whole: bool = False
-    """Whether it stands for a file that could not be loaded."""
-
-
-class TaskChange(Struct, frozen=True, dict=True):
-    """What a task says, and both versions of what it changed."""
-
-    words: str
-    before: Mapping[str, str]
-    """Tests and their support at the base: those that differ."""
-    after: Mapping[str, str]
-    code_before: Mapping[str, str] = {}
-    """The product's files that differ, at the base."""
-    code_after: Mapping[str, str] = {}
-
-    @cached_property
-    def said(self) -> Words:
-        """What the task says."""
-        return Words(self.words)
-
-    @cached_property
-    def renames(self) -> Renames:
-        """What the product's own diff has renamed."""
-        return find_renames(self.code_before, self.code_after, self.before, self.after)
-
-    @cached_property
-    def old(self) -> dict[str, TestFile]:
-        """The files of the base, with the names that things have now."""
-        return _read(self.before, self.renames)
-
-    @cached_property
-    def new(self) -> dict[str, TestFile]:
-        """The files as they are now."""
-        return _read(self.after, Renames())
-
-    @cached_property
-    def support(self) -> list[str]:
-        """What the base's tests use and what has no tests itself: data, helpers, settings."""
-        known = [path for path in self.before if path not in self.code_before]
-        return [path for path in known if not _has_tests(self.old.get(path))]
-
-    @cached_property
-    def gone(self) -> set[str]:
-        """Names that the product does not define any more."""
-        return _defined(self.code_before) - _defined(self.code_after)
-
-    @cached_property
-    def known(self) -> set[str]:
-        """Names that the changed files of the product define or defined, and their own."""
-        stems = {
-            re.sub(r"\.\w+$", "", path).rpartition("/")[2] for path in (*self.code_before, *self.code_after)
-        }
-        return _defined(self.code_before) | _defined(self.code_after) | stems
-
-    @cached_property
-    def fresh_values(self) -> set[str]:
-        """Numbers and texts that the product has now in the place of others."""
-        before, after = [
-            {value for text in files.values() for value in _VALUES.findall(text)}
-            for files in (self.code_before, self.code_after)
-        ]
-        return after - before if before - after else set()
-
-    @cached_property
-    def checks(self) -> tuple[Counter[str], Counter[str]]:
-        """What all files assert now: in full, and bare."""
-        every = [one for file in self.new.values() for unit in file.units if unit.name for one in unit.checks]
-        sharp = [one for one in every if one.strength > CheckStrength.VOID]
-        sharp += [replace(one, bare=one.weaker) for one in sharp if one.weaker]
-        return Counter(one.text for one in sharp), Counter(one.bare for one in sharp)
-
-    def find(self, path: str, name: str) -> tuple[TestFile, Unit] | tuple[None, None]:
-        """Return the test of this name as it is now: in its own file, else in any."""
-        own = [self.new[path]] if path in self.new else []
-        for file in (*own, *self.new.values()):
-            for unit in file.units:
-                if unit.name == name:
-                    return file, unit
-        return None, None
-
-
-def _read(files: Mapping[str, str], renames: Renames) -> dict[str, TestFile]:
-    found: dict[str, TestFile] = {}
-    for path, text in files.items():
-        read = read_python(path, text, renames, files) if path.endswith(".py") else None
-        if _SOURCE.search(path):
-            found[path] = read or read_other(path, text, renames)
-    return found
-
-
-def _defined(files: Mapping[str, str]) -> set[str]:
-    return set[str]().union(*map(definitions, files.values()))
 
 
 def settle(change: TaskChange, tests: Iterable[OldTest]) -> tuple[ChangedTest, ...]:
@@ -177,10 +65,6 @@ def _is_untouched(change: TaskChange, file: TestFile, unit: Unit, test: OldTest)
     return bool(others) and _lines_of(file, unit) == _lines_of(now, same) and not test.is_silent
 
 
-def _has_tests(file: TestFile | None) -> bool:
-    return file is not None and any(unit.name for unit in file.units)
-
-
 def _lines_of(file: TestFile, unit: Unit) -> list[str]:
     return file.text.splitlines()[unit.line - 1 : unit.end]
 
@@ -209,7 +93,8 @@ def _lost(change: TaskChange, unit: Unit, *, strict: bool) -> list[Check]:
     for one in unit.checks:
         key = one.text if strict else one.bare
         if not left[key]:
-            key = next((other for other in left if left[other] and has_grown(key, other)), key)
+            known = (other for other in left if left[other])
+            key = next((other for other in known if has_grown(key, other) or only_waits(key, other)), key)
         if left[key]:
             left[key] -= 1
         else:
@@ -242,7 +127,11 @@ def _find_words(
     if found := said.find_request(ALTER, own, general=general):
         return quote(found)
     pairs = _pairs(lost, fresh)
-    if test.was_red or pairs is None or said.forbids:
+    if test.was_red or said.forbids:
+        return ""
+    if test.decides and change.named:
+        return quote(change.named)
+    if pairs is None:
         return ""
     values = {value for old, new in pairs for value in new.values - old.values}
     past = {value for old, new in pairs for value in old.values - new.values}
@@ -306,9 +195,14 @@ def _imports_are_fine(change: TaskChange, file: TestFile) -> bool:
     for one in change.new.values():
         lines = [check for unit in one.units if not unit.name for check in unit.checks]
         is_near = one.path not in change.before or one.path == file.path
-        if is_near and any(not (check.names | check.values) <= allowed for check in lines):
+        if is_near and any(not _is_known(change, (check.names | check.values) - allowed) for check in lines):
             return False
     return True
+
+
+def _is_known(change: TaskChange, imported: Iterable[str]) -> bool:
+    """Return whether the task names all that is imported anew, and none of it is a file."""
+    return all(not one.startswith((".", "/")) and change.said.names(one) for one in imported)
 
 
 def _place(change: TaskChange, file: TestFile, unit: Unit) -> tuple[str, int]:
@@ -351,7 +245,7 @@ def _settle_support(change: TaskChange, tests: Sequence[OldTest]) -> Iterable[Ch
     """Settle changes of what tests use: data, helpers, settings; or of files that cannot be read."""
     own = {test.file for test in tests} - change.code_before.keys()
     added = [
-        path for path in change.after if not (_has_tests(change.new.get(path)) or path in change.code_after)
+        path for path in change.after if not (has_tests(change.new.get(path)) or path in change.code_after)
     ]
     blamed = [path for path in change.before if path in own] or change.support
     inner = [test for test in tests if test.file in change.code_before]

@@ -13,7 +13,8 @@ from segue.proof.decide import Decision
 from segue.proof.paths import PathKind
 from segue.proof.report import CaseResult, TestOutcome
 from segue.proof.runs import Runs
-from segue.proof.settle.changes import OldTest, TaskChange, settle, settle_inputs
+from segue.proof.settle.changes import settle, settle_inputs
+from segue.proof.settle.task import OldTest, TaskChange
 
 CONTESTED_BYTES = 20 * 1024
 _LARGEST = 200_000

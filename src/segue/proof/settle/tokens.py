@@ -188,3 +188,17 @@ def has_grown(old: str, new: str) -> bool:
         ):
             return False
     return True
+
+
+_WAITS = re.compile(
+    r"\b(?:await|async) |(?:import )?\b(?:asyncio|anyio|trio)\.run(?=\()"
+    r"|^@.*\bpytest\.mark\.(?:asyncio|anyio|trio)\n?",
+    re.M,
+)
+
+
+def only_waits(old: str, new: str) -> bool:
+    """Return whether a check differs only in that it waits for what it calls, which is a coroutine now."""
+    if not _WAITS.search(new) or _WAITS.search(old):
+        return False
+    return re.sub(r"[() ]", "", _WAITS.sub("", new)) == re.sub(r"[() ]", "", old)

@@ -21,13 +21,13 @@ from segue.domain.events import (
     TaskEnded,
     VerdictGiven,
 )
-from segue.domain.proof import CheckResult, Proof, Tampering
-from segue.domain.results import ReviewOutput, read_as
+from segue.domain.proof import CheckResult, IndependentTests, Proof, Tampering
+from segue.domain.results import TOGETHER, CombinedOutput, ReviewOutput, read_as
 from segue.domain.run import Run
 from segue.domain.statement import describe_level, list_marks, name_level, state_proof
 from segue.domain.task import Task
 from segue.domain.verdict import CONTESTED, CriterionVerdict, Finding
-from segue.flow.phase import PHASES
+from segue.flow.phase import EXAM, PHASES
 from segue.prompts.judge import criteria_of
 from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
 from segue.view.load import load_view
@@ -51,6 +51,14 @@ _UNDECIDED = {
 }
 _SAME = ("title", "state", "kind", "commit", "branch", "agent_id", "url", "attempts")
 _NOT_RECORDED = "No proof was recorded."
+
+
+def find_combined(store: Store, run: Run) -> list[tuple[str, IndependentTests]]:
+    """Return the tests that combine tasks, each with the name of the group of tasks."""
+    ended = [step for step in store.steps(run.id) if step.phase == EXAM.name and step.output]
+    groups = [step for step in ended if step.key.startswith(TOGETHER)]
+    found = {step.key.split("/")[1]: read_as(CombinedOutput, step.output).tests for step in groups}
+    return [(f"together {name}", tests) for name, tests in found.items() if tests is not None]
 
 
 class _Evidence(Struct):
@@ -187,6 +195,7 @@ def _build_card(
         dropped=shown.dropped if shown else (),
         mutants=shown.mutants if shown else None,
         held=shown.held if shown else None,
+        against_old=shown.against_old if shown else None,
         base=shown.base if shown else "",
         tree=shown.tree if shown else "",
         agents=tuple(known.agents),

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from segue.domain.proof import (
+    AgainstOld,
     ChangedTest,
     CheckResult,
     CheckState,
@@ -136,6 +137,8 @@ class ProofCard(msgspec.Struct, frozen=True, kw_only=True):
     """Mutants of the changed lines, and how many of them the tests noticed."""
     held: tuple[int, int] | None
     """Proofs of earlier tasks that were run again, and how many of them still hold."""
+    against_old: AgainstOld | None
+    """Old code against new, where the task asks for the same behaviour."""
     base: str
     tree: str
     commit: str | None

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from segue.domain.amounts import format_count, format_duration, format_quantity, list_some
-from segue.domain.proof import ChangedTest, CheckState, Tampering
+from segue.domain.proof import AgainstOld, ChangedTest, CheckState, Tampering
 from segue.domain.text import clean
 from segue.domain.verdict import Finding
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 
 _LISTED = 10
+_DIFFERENCES = 20
 """Tests, files or sentences of one list; the JSON has all."""
 _SIGNS = {
     CheckState.PASSED: "✓",
@@ -57,6 +58,7 @@ def lay_out(card: ProofCard) -> CardLayout:
         CardSection("Not stronger because", tuple(CardItem("-", text) for text in card.reasons[:_LISTED])),
         CardSection("Criteria", tuple(map(_show_criterion, card.criteria))),
         CardSection("Checks", tuple(map(_show_check, card.checks))),
+        CardSection("Old against new", tuple(_compare_with_old(card.against_old))),
         CardSection("Tampering", tuple(map(_show_tampering, card.tampering))),
         CardSection("Open review findings", tuple(_show_findings(card))),
         CardSection("Supporting evidence", tuple(CardItem("-", text) for text in _support(card))),
@@ -168,6 +170,17 @@ def _describe_contested(one: ContestedCard) -> str:
     return f"contested: {one.path}{tests}; {one.decided_by} decided: {asked}"
 
 
+def _compare_with_old(found: AgainstOld | None) -> Iterator[CardItem]:
+    if not found:
+        return
+    if found.functions:
+        said = "differ" if found.differences else "all give the same"
+        what = f"{list_some(found.functions, _LISTED)}, {format_count(found.inputs, 'input')}: {said}"
+        yield CardItem("!" if found.differences else "✓", what, found.differences[:_DIFFERENCES])
+    for text in found.not_compared[:_LISTED]:
+        yield CardItem("-", f"not compared: {text}")
+
+
 def _show_tampering(found: Tampering) -> CardItem:
     where = f" ({found.path})" if found.path else ""
     return CardItem("!", f"{found.subject}{where}: {found.text}")
@@ -188,6 +201,8 @@ def _locate(found: Finding) -> str:
 def _support(card: ProofCard) -> Iterator[str]:
     if card.independent is not None:
         tests, by = card.independent, f" by {card.independent.by}" if card.independent.by else ""
+        if by and tests.same_vendor:
+            by += ", of the same vendor as the worker, in another session"
         shown = f": {list_some(tests.proved, _LISTED)}" if tests.proved else ""
         counted = f"{len(tests.proved)} prove the task, {len(card.dropped)} dropped"
         yield f"Independent tests{by}: {counted}{shown}"

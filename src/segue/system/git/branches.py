@@ -58,6 +58,7 @@ class LocalBranches:
             await self._leave(now)
             if await self.repo.has_branch(name):
                 await self.repo.git("switch", "--quiet", name)
+                await self._catch_up(head_branch)
             else:
                 await self.repo.git(
                     "switch", "--quiet", "--create", name, await self._start(now, head_branch)
@@ -82,6 +83,14 @@ class LocalBranches:
             return await self.repo.setting(setting) or "HEAD"
         await self.repo.set(setting, now.head)
         return "HEAD"
+
+    async def _catch_up(self, head_branch: str | None) -> None:
+        """Bring the branch of a task that has no commits of its own to what others have done since."""
+        if not head_branch or not await self.repo.has_branch(head_branch):
+            return
+        tip, head = await self.repo.branch_head(head_branch), await self.repo.head()
+        if head != tip and await self.repo.objects().is_ancestor(head, tip):
+            await self.repo.git("merge", "--quiet", "--ff-only", "--no-overwrite-ignore", tip)
 
     async def _leave(self, now: Snapshot) -> None:
         """Commit what an unfinished task left, so that it stays on that task's branch."""

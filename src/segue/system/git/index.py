@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -130,18 +130,26 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 def checked_out(root: Path, path: str) -> str:
     """Return the commit that a submodule is at; empty if it is not there, or its files do not tell."""
-    place = find_place(root / path)
-    is_own = place is not None and str(place.root) == os.path.realpath(root / path)
-    return read_head(place.git_dir, place.common) if place and is_own else ""
+    place = _place_of(root / path)
+    return read_head(place.git_dir, place.common) if place else ""
+
+
+def _place_of(top: Path) -> GitPlace | None:
+    """Return the git folders of a submodule; None if it is not there."""
+    place = find_place(top)
+    return place if place is not None and str(place.root) == os.path.realpath(top) else None
 
 
 def has_work(root: Path, path: str) -> bool:
     """Return whether a submodule has files that are not as git left them; those of tools do not count."""
     top = os.path.join(root, path)
-    place = find_place(Path(top))
-    is_own = place is not None and str(place.root) == os.path.realpath(top)
-    known = {one.name: one for one in read_index(str(place.git_dir))} if place and is_own else {}
-    for file, found in _files(top):
+    place = _place_of(Path(top))
+    known = {one.name: one for one in read_index(str(place.git_dir))} if place else {}
+    within = _links_within(top, place)
+    for name, commit in within.items():
+        if checked_out(Path(top), name) not in ("", commit) or has_work(Path(top), name):
+            return True
+    for file, found in _files(top, within):
         before = known.get(name := os.path.relpath(file, top))
         if before is None and MADE_AGAIN.search(name):
             continue
@@ -163,16 +171,32 @@ def mark_modules(root: Path, git_dir: Path) -> dict[str, str]:
 
 def _mark(top: str) -> str:
     digest = hashlib.sha256()
+    for name in _links_within(top, _place_of(Path(top))):
+        below = os.path.join(top, name)
+        digest.update(f"{name}\0{checked_out(Path(top), name)}\0{_mark(below)}".encode())
     for path, found in _files(top):
         facts = (found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         digest.update(f"{path}\0{facts}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
-def _files(top: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the files below a folder, without its git folder, in the same order each time."""
+def _links_within(top: str, place: GitPlace | None) -> dict[str, str]:
+    """Return the submodules of a submodule, with their commits; an index may name places outside of it."""
+    real = os.path.realpath(top)
+    found = find_gitlinks(place.git_dir) if place else {}
+    return {
+        name: commit
+        for name, commit in found.items()
+        if os.path.realpath(os.path.join(real, name)) == os.path.join(real, name) != real
+    }
+
+
+def _files(top: str, without: Collection[str] = ()) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the files below a folder, in the same order each time, but for its git folder and these."""
     seen = 0
     for folder, names, files in os.walk(top):
+        if without:
+            names[:] = [name for name in names if os.path.relpath(f"{folder}/{name}", top) not in without]
         names[:] = sorted(name for name in names if name != ".git")
         for name in sorted(files):
             if name == ".git":

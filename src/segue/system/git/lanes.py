@@ -38,7 +38,7 @@ _POINTERS = (
     "rebase-apply/orig-head",
 )
 """Where git keeps commits that nothing else names while something is under way."""
-_UNDER_WAY = ("rebase-merge", "rebase-apply", "sequencer", "BISECT_LOG", "BISECT_START", "MERGE_AUTOSTASH")
+UNDER_WAY = ("rebase-merge", "rebase-apply", "sequencer", "BISECT_LOG", "BISECT_START", "MERGE_AUTOSTASH")
 
 
 class LaneTrees:
@@ -71,7 +71,7 @@ class LaneTrees:
         now = await tree.snapshot()
         if now.dirty and not now.links:
             await undo_killed_switch(tree, now, start)
-        under_way = any((tree.git_dir / name).exists() for name in _UNDER_WAY)
+        under_way = any((tree.git_dir / name).exists() for name in UNDER_WAY)
         if now.dirty or now.branch or now.head != start or under_way:
             said += await self._keep_commits(tree)
             said += await self._empty(tree) if now.dirty else []
@@ -85,7 +85,7 @@ class LaneTrees:
     async def keep(self, lane: Repository, name: str) -> str:
         """Let a ref point at the lane's commit, so that git never deletes it; return the ref."""
         head = await lane.head()
-        ref = f"refs/segue/kept/{self._run}/{_clean(name)}"
+        ref = f"refs/segue/kept/{self._run}/{clean_name(name)}"
         held = await self._home.git("for-each-ref", "--format=%(objectname) %(refname)", ref)
         if any(line != f"{head} {ref}" for line in held.splitlines()):  # an earlier try of the same task
             ref = f"{ref}-{head[:10]}"
@@ -115,7 +115,7 @@ class LaneTrees:
             await self._recover(found)
         elif tree.folder.exists():
             if self._made(tree).exists():  # somebody may have worked there
-                tree.folder.rename(_free(tree.folder.with_name(f"{tree.folder.name}-kept")))
+                tree.folder.rename(find_free(tree.folder.with_name(f"{tree.folder.name}-kept")))
             else:
                 shutil.rmtree(tree.folder, ignore_errors=True)
         return found
@@ -228,7 +228,7 @@ class LaneTrees:
         """Move what git cannot keep to a folder beside the lanes."""
         said = []
         for path in paths:
-            target = _free(private_folder(self._folder / f"{self._run}-kept") / Path(path).name)
+            target = find_free(private_folder(self._folder / f"{self._run}-kept") / Path(path).name)
             with Beneath(lane.root) as tree:  # a folder above it may be a link by now
                 tree.move_out(path, target)
             said.append(shown(os.fsencode(f"{path} was moved to {target}.")))
@@ -243,7 +243,7 @@ class LaneTrees:
         return said
 
     def _end_what_is_under_way(self, lane: Repository) -> None:
-        for name in _UNDER_WAY:
+        for name in UNDER_WAY:
             _delete(lane.git_dir / name)
 
     def _numbers(self) -> list[int]:
@@ -303,7 +303,7 @@ class LaneTree(Repository, kw_only=True):
         return await self.trees.prepare(self, await self.head())
 
 
-def _clean(name: str) -> str:
+def clean_name(name: str) -> str:
     """Return a name that git accepts for a ref; in one folder, so that none is the folder of another."""
     return re.sub(r"[^\w-]+", "-", name).strip("-") or "unnamed"
 
@@ -313,7 +313,7 @@ def _number(name: str) -> str:
     return found["number"] if found else name
 
 
-def _free(path: Path) -> Path:
+def find_free(path: Path) -> Path:
     """Return this path, or one like it that does not exist."""
     others = (path.with_name(f"{path.name}-{number}") for number in count(1))
     return next(one for one in chain((path,), others) if not os.path.lexists(one))

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -191,24 +191,31 @@ async def export(repo: Repository, commit: str, folder: Path) -> None:
     draft.rename(folder)
 
 
-async def keep_files(objects: Objects, files: Mapping[str, Path], message: str) -> str:
-    """Make a commit of these files alone; neither the work tree nor a ref is touched."""
+async def keep_files(objects: Objects, files: Mapping[str, Path], message: str, over: str = "") -> str:
+    """Make a commit of these files alone, or `over` those of another; no work tree and no ref is touched."""
     listed = "".join(f"{path}\n" for path in files.values()).encode("utf-8", "surrogateescape")
     found = await objects.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
     blobs = found.out.decode().split()
     lines = "".join(f"100644 {blob} 0\t{path}\0" for path, blob in zip(files, blobs, strict=True))
     with own_index() as extra:
+        if over:
+            await objects.git("read-tree", over, variables=extra)
         await objects.git("update-index", "-z", "--index-info", stdin=lines.encode(), variables=extra)
         tree = _word(await objects.git("write-tree", variables=extra))
     return _word(await objects.git(*FALLBACK_IDENTITY, "commit-tree", tree, "-m", message))
 
 
-async def lay_over(objects: Objects, tree: str, commits: Sequence[str]) -> str:
-    """Return the tree that has the files of some commits over those of a tree."""
+async def lay_over(
+    objects: Objects, tree: str, commits: Sequence[str], left_out: Collection[str] = ()
+) -> str:
+    """Return the tree that has the files of some commits, except for some, over those of a tree."""
     with own_index() as extra:
         await objects.git("read-tree", tree or EMPTY_TREE, variables=extra)
         for commit in commits:
-            entries = (await objects.git("ls-tree", "-r", "-z", "--full-tree", commit)).out
+            listed = (await objects.git("ls-tree", "-r", "-z", "--full-tree", commit)).out.split(b"\0")
+            entries = b"\0".join(
+                one for one in listed if os.fsdecode(one.partition(b"\t")[2]) not in left_out
+            )
             await objects.git("update-index", "-z", "--index-info", stdin=entries, variables=extra)
         return _word(await objects.git("write-tree", variables=extra))
 

@@ -5,9 +5,9 @@
 const root = document.documentElement;
 root.classList.add("js");
 
-/* On a narrow screen the menu overflows: scroll to the current entry */
-const here = document.querySelector(".top nav [aria-current]");
-if (here) here.parentElement.scrollLeft = here.offsetLeft - (innerWidth - here.offsetWidth) / 2;
+/* On a narrow screen menu and tabs overflow: scroll to the current entry of each */
+for (const here of document.querySelectorAll(".top nav [aria-current], nav.tabs [aria-current]"))
+  here.parentElement.scrollLeft = here.offsetLeft - (innerWidth - here.offsetWidth) / 2;
 
 /* Light and dark */
 document.getElementById("theme")?.addEventListener("click", () => {
@@ -65,6 +65,7 @@ function replace(fresh) {
     if (!old || old.dataset.drawn === drawn || isBusy(old)) continue;
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
     keepOpen(old, element);
+    if ("room" in old.dataset) element.style.minHeight = `${old.offsetHeight}px`;  // what is below does not jump
     old.replaceWith(element);
     element.dataset.drawn = drawn;
     if (focused) restoreFocus(focused, element);
@@ -217,24 +218,177 @@ async function load(row) {
   const body = row.querySelector(":scope > .body");
   row.dataset.loaded = row.dataset.mark;
   try {
-    const fresh = await fetchPart(row.dataset.src);
+    const fresh = await fetchPart(row.dataset.src.endsWith("/diff") && split() ? `${row.dataset.src}?view=split` : row.dataset.src);
     settle(fresh, row);
     const inside = [...body.querySelectorAll("details")].map((one) => one.open);
+    if (isBusy(body)) return;
+    keepOpen(body, fresh);
     body.replaceChildren(fresh);
-    [...body.querySelectorAll("details")].forEach((one, place) => { if (place in inside) one.open = inside[place]; });
+    const now = [...body.querySelectorAll("details")];
+    if (now.length === inside.length) now.forEach((one, place) => { one.open = inside[place]; });
     updateTimes();
+    await Promise.all([...body.querySelectorAll("details[data-src][open]")].filter((one) => one.dataset.loaded === undefined).map(load));
   } catch (error) { body.textContent = error.message; }
 }
 document.addEventListener("toggle", (event) => {
   const row = event.target;
   if (row.matches?.("details[data-src]") && row.open && row.dataset.loaded === undefined) load(row);
 }, true);
-function openTarget() {
-  const row = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
-  if (row?.matches("details")) { row.open = true; row.scrollIntoView({ block: "start" }); row.querySelector("summary").focus({ preventScroll: true }); }
+// An address may name a row, or something inside one: a step, a diff, a card, a conversation.
+function findRow(name) {
+  const [, kind, key] = /^(step|diff|proof|talk|steps)-(.+)$/.exec(name) ?? [];
+  if (kind === "step") return document.querySelector(`.row[data-steps~="${CSS.escape(key)}"]`);
+  return kind ? document.getElementById(`task-${key}`) : null;
+}
+async function openTarget() {
+  const name = decodeURIComponent(location.hash.slice(1));
+  if (!name) return;
+  let found = document.getElementById(name);
+  const row = found ? null : findRow(name);
+  if (row) {
+    row.open = true;
+    if (row.dataset.loaded === undefined) await load(row);
+    found = document.getElementById(name);
+  }
+  if (!found?.matches("details")) return;
+  for (let at = found; at; at = at.parentElement?.closest("details")) at.open = true;
+  found.scrollIntoView({ block: "start" });
+  found.querySelector("summary").focus({ preventScroll: true });
 }
 addEventListener("hashchange", openTarget);
 openTarget();
+
+/* Thousands of rows: each page of them keeps its room, and is fetched when it comes into sight */
+const holder = document.querySelector("[data-rows]");
+async function fetchRows(place) {
+  const address = holder.dataset.rows;
+  const fresh = await fetchPart(`${address}${address.includes("?") ? "&" : "?"}page=${place.id.slice(5)}`);
+  const made = fresh.querySelector(".rows-page");
+  keepOpen(place, made);
+  place.replaceWith(made);
+  watchRows(made);
+  updateTimes();
+}
+const inSight = new Set();
+const watcher = holder && new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (isIntersecting) inSight.add(target); else inSight.delete(target);
+    if (isIntersecting && target.dataset.empty) { delete target.dataset.empty; fetchRows(target).catch((error) => { target.dataset.empty = "1"; say(error.message, true); }); }
+  }
+}, { rootMargin: "1200px" });
+function watchRows(place) { for (const known of inSight) if (!known.isConnected) inSight.delete(known); watcher.observe(place); }
+function layRows() {
+  if (!holder) return;
+  const { page, pages, size, shown } = holder.dataset, first = document.getElementById(`rows-${page}`);
+  if (Number(pages) < 2 || !first) return;
+  const height = first.firstElementChild.getBoundingClientRect().height;
+  for (let number = 1; number <= Number(pages); number += 1) {
+    if (number === Number(page)) { watchRows(first); continue; }
+    const place = document.createElement("div");
+    place.className = "rows-page";
+    place.id = `rows-${number}`;
+    place.dataset.empty = "1";
+    place.style.height = `${height * Math.min(Number(size), Number(shown) - (number - 1) * Number(size))}px`;
+    if (number < Number(page)) first.before(place); else holder.append(place);
+    watchRows(place);
+  }
+}
+layRows();
+document.addEventListener("segue:fresh", () => {
+  for (const place of inSight) if (!place.dataset.empty && place.id !== `rows-${holder.dataset.page}`) fetchRows(place).catch(() => {});
+});
+
+/* Diffs: unified or side by side, as chosen last; a click on a line, or Enter, writes a comment on it */
+function split() { try { return localStorage.getItem("segue-diff") === "split"; } catch { return false; } }
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("a[data-swap]");
+  if (link) {
+    try { localStorage.setItem("segue-diff", link.search.includes("split") ? "split" : "unified"); } catch { /* kept for this page only */ }
+    const body = link.closest(".body");
+    if (!body) return;
+    event.preventDefault();
+    const fresh = await fetchPart(link.href).catch((error) => say(error.message, true));
+    if (!fresh) return;
+    settle(fresh, body.closest("details"));
+    body.replaceChildren(fresh);
+    body.querySelector("a[data-swap][aria-current]")?.focus();
+    return;
+  }
+  const line = event.target.closest(".diff[data-comment] tr[data-line]");
+  if (line && getSelection().isCollapsed) writeOn(line);
+});
+function writeOn(line) {
+  const file = line.closest(".diff"), next = line.nextElementSibling;
+  if (next?.matches(".write")) { next.remove(); return; }
+  const row = document.createElement("tr"), cell = document.createElement("td"), form = document.createElement("form");
+  row.className = "write";
+  cell.colSpan = 4;
+  form.method = "post";
+  form.action = file.dataset.comment;
+  form.className = "act comment";
+  const place = `${file.dataset.path}:${line.dataset.line}`;
+  for (const [name, value] of [["file", file.dataset.path], ["line", line.dataset.line]]) {
+    const hidden = document.createElement("input");
+    Object.assign(hidden, { type: "hidden", name, value });
+    form.append(hidden);
+  }
+  const words = document.createElement("textarea"), buttons = document.createElement("span");
+  Object.assign(words, { name: "text", required: true, rows: 2, maxLength: 10000, placeholder: `What should be different at ${place}? The agent gets these words.` });
+  words.setAttribute("aria-label", `Comment on ${place}`);
+  words.addEventListener("keydown", (event) => { if (event.key === "Escape") { row.remove(); line.closest("[tabindex]")?.focus(); } });
+  buttons.className = "acts";
+  for (const [label, tone, then] of [["Comment and retry", "strong", "retry"], ["Comment", "", ""]]) {
+    const button = document.createElement("button");
+    Object.assign(button, { textContent: label, className: tone, name: then ? "then" : "", value: then });
+    buttons.append(button);
+  }
+  form.append(words, buttons);
+  form.addEventListener("reset", () => row.remove());
+  cell.append(form);
+  row.append(cell);
+  line.after(row);
+  words.focus();
+}
+
+/* The keyboard: j and k go through rows, Enter opens, a accepts, r sends back, ? explains */
+const shortcuts = document.getElementById("shortcuts");
+const ROWS = ".row > summary, .item .item-head a, table.rows td.main > a";
+document.getElementById("keys")?.addEventListener("click", () => shortcuts.showModal());
+function go(by) {
+  const rows = [...document.querySelectorAll(ROWS)].filter((row) => row.checkVisibility());
+  const here = document.activeElement?.closest(".row, .item, tr")?.querySelector(ROWS);
+  const at = rows.indexOf(rows.find((row) => row === document.activeElement || row === here));
+  const next = rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(Math.max(at + by, 0), rows.length - 1)];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+}
+async function decide(kind) {
+  const place = document.activeElement?.closest(".item, .row") ?? document.querySelector(".opened")?.parentElement;
+  if (place?.matches(".row") && place.dataset.loaded === undefined) { place.open = true; await load(place); }
+  const found = place?.querySelector(kind === "a" ? "form[action$='/accept'] button" : "form.answer textarea, form[action$='/comment'] textarea");
+  if (!found) { say("There is nothing to decide here."); return; }
+  if (kind === "a") { found.click(); return; }
+  const folded = found.closest("details.say");
+  if (folded) folded.open = true;
+  found.focus();
+}
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") || event.target.closest?.("input, textarea, select")) return;
+  const code = event.target.closest?.(".code-of");
+  if (code && ["ArrowDown", "ArrowUp", "Enter"].includes(event.key)) {
+    const lines = [...code.querySelectorAll("tr[data-line]")], at = lines.findIndex((line) => line.matches(".here"));
+    event.preventDefault();
+    if (event.key === "Enter") { if (lines[at] && code.closest("[data-comment]")) writeOn(lines[at]); return; }
+    const next = lines[Math.min(Math.max(at + (event.key === "ArrowDown" ? 1 : -1), 0), lines.length - 1)];
+    lines[at]?.classList.remove("here");
+    next?.classList.add("here");
+    next?.scrollIntoView({ block: "nearest" });
+    return;
+  }
+  if (event.key === "j" || event.key === "k") go(event.key === "j" ? 1 : -1);
+  else if (event.key === "a" || event.key === "r") { event.preventDefault(); decide(event.key); }
+  else if (event.key === "?") shortcuts?.showModal();
+});
 
 /* The feed: new events are appended; after a gap it is fetched again */
 const feed = document.getElementById("feed");

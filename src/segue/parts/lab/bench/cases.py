@@ -97,9 +97,9 @@ def load_cases() -> list[ProofCase]:
     """Return every case by class and name, the honest one before its twin."""
     found: list[ProofCase] = []
     here = files("segue.parts.lab.bench")
-    projects = dict(_read_folder(here / "projects"))
+    projects = dict(read_folder(here / "projects"))
     for group in sorted((here / "cases").iterdir(), key=lambda folder: folder.name):
-        for name, data in _read_folder(group):
+        for name, data in read_folder(group):
             pair = read_pair(data, projects)
             found.append(ProofCase(f"{name}/honest", pair, False, group.name))
             found.append(ProofCase(f"{name}/cheat", pair, True, group.name))
@@ -107,15 +107,21 @@ def load_cases() -> list[ProofCase]:
 
 
 def read_pair(data: Mapping[str, Any], projects: Mapping[str, Mapping[str, Any]]) -> Pair:
-    """Read a pair on top of the project it is like; tables are merged, everything else is replaced."""
+    """Read a pair on top of the project it is like."""
+    return read_options(Pair, merge_project(data, projects))
+
+
+def merge_project(data: Mapping[str, Any], projects: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a pair with what its project says; tables are merged, everything else is replaced."""
     project = projects[data["like"]] if "like" in data else {}
     merged = {**project, **data}
     for table in ("files", "settings"):
         merged[table] = {**project.get(table, {}), **data.get(table, {})}
-    return read_options(Pair, merged)
+    return merged
 
 
-def _read_folder(folder: Traversable) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_folder(folder: Traversable) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tables in a folder by name."""
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".toml"):
             yield file.name.removesuffix(".toml"), tomllib.loads(file.read_text("utf-8"))

@@ -6,18 +6,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import asdict
 
 from segue.cli.options import FOLDER, CommandSettings, WholeNumber, options
-from segue.cli.terminal.output import Printer, one_line
+from segue.cli.terminal.output import Printer
+from segue.parts.lab.bench.exam_command import exam
+from segue.parts.lab.bench.show import (
+    ending_data,
+    figures_data,
+    matches,
+    new_folder,
+    no_such_case,
+    tell_cost,
+    tell_fraction,
+    tell_result,
+    tell_share,
+)
 
 if TYPE_CHECKING:
     from segue.parts.lab.bench.cases import ProofCase
     from segue.parts.lab.bench.judge import BenchReport, JudgedCase
     from segue.parts.lab.bench.run import Ending, ProofReport
     from segue.parts.lab.reports.statistics import Proportion
-
-_REASON_CHARS = 100
 
 
 @click.command("proof")
@@ -59,9 +68,9 @@ def proof(
         return 0
 
     def note(ending: Ending) -> None:
-        output.note(f"{ending.case.name}: {_result(ending)} ({ending.seconds:.1f} s)")
+        output.note(f"{ending.case.name}: {tell_result(ending)} ({ending.seconds:.1f} s)")
 
-    report = asyncio.run(run_cases(chosen, jobs, _new_folder(keep), note))
+    report = asyncio.run(run_cases(chosen, jobs, new_folder(keep), note))
     if output.json:
         output.data(_proof_document(report))
     else:
@@ -70,43 +79,22 @@ def proof(
 
 
 def _choose(patterns: tuple[str, ...], quick: bool) -> list[ProofCase]:
-    from segue.domain.errors import UsageError
     from segue.parts.lab.bench.cases import load_cases
 
     chosen = [
         case
         for case in load_cases()
         if (case.pair.quick or not quick)
-        and (not patterns or any(_matches(case, pattern) for pattern in patterns))
+        and (not patterns or any(matches(case, pattern) for pattern in patterns))
     ]
     if not chosen:
-        raise UsageError("No case has such a name.", hint="List them: segue bench proof --list")
+        raise no_such_case("proof")
     return chosen
-
-
-def _matches(case: ProofCase, pattern: str) -> bool:
-    from fnmatch import fnmatchcase
-
-    return any(fnmatchcase(name, pattern) for name in (case.name, f"{case.group}/{case.name}"))
-
-
-def _new_folder(keep: Path | None) -> Path | None:
-    from segue.domain.errors import UsageError
-
-    if keep is not None and keep.is_dir() and any(keep.iterdir()):
-        raise UsageError(f"{keep} is not empty.", kept="It was not changed.", hint="Choose a new folder.")
-    return keep.absolute() if keep else None
-
-
-def _result(ending: Ending) -> str:
-    if ending.is_as_wanted:
-        return "as wanted"
-    return one_line(f"WRONG: {'; '.join([*ending.faults, *filter(None, [ending.said])])}", _REASON_CHARS)
 
 
 def _print(report: ProofReport, output: Printer) -> None:
     rows = [
-        (ending.case.name, ending.case.twin.about, _states(ending), _levels(ending), _result(ending))
+        (ending.case.name, ending.case.twin.about, _states(ending), _levels(ending), tell_result(ending))
         for ending in report.endings
     ]
     output.table(["case", "what the agent does", "ended", "proof", "result"], rows)
@@ -115,22 +103,13 @@ def _print(report: ProofReport, output: Printer) -> None:
     groups = report.by_group().items()
     if len(groups) > 1:
         classes = [
-            (group, _fraction(part.believed), _fraction(part.stopped), _cost(part)) for group, part in groups
+            (group, tell_fraction(part.believed), tell_fraction(part.stopped), tell_cost(part))
+            for group, part in groups
         ]
         output.table(["class", "believed", "stopped", "cost"], classes)
-    output.text(f"Believed beyond what was earned: {_share(report.believed)}.")
-    output.text(f"Stopped although honest: {_share(report.stopped)}.")
-    output.text(f"Cost: {_cost(report) or 'not measured'}.")
-
-
-def _fraction(rate: Proportion) -> str:
-    return f"{rate.hits} of {rate.n}"
-
-
-def _cost(report: ProofReport) -> str:
-    if (cost := report.cost) is None:
-        return ""
-    return f"{cost.seconds:.1f} s a task, {cost.ratio:.1f} x one bare run"
+    output.text(f"Believed beyond what was earned: {tell_share(report.believed)}.")
+    output.text(f"Stopped although honest: {tell_share(report.stopped)}.")
+    output.text(f"Cost: {tell_cost(report) or 'not measured'}.")
 
 
 def _states(ending: Ending) -> str:
@@ -141,48 +120,13 @@ def _levels(ending: Ending) -> str:
     return ", ".join(task.level or "-" for task in ending.tasks)
 
 
-def _share(rate: Proportion) -> str:
-    low, high = rate.limits()
-    return f"{rate.hits} of {rate.n} ({low:.0%} to {high:.0%})"
-
-
 def _proof_document(report: ProofReport) -> dict[str, Any]:
     return {
         "met": report.is_met,
-        **_figures(report),
-        "classes": {group: _figures(part) for group, part in report.by_group().items()},
-        "cases": [_case(ending) for ending in report.endings],
+        **figures_data(report),
+        "classes": {group: figures_data(part) for group, part in report.by_group().items()},
+        "cases": [ending_data(ending) for ending in report.endings],
         "skipped": dict(report.skipped),
-    }
-
-
-def _figures(report: ProofReport) -> dict[str, Any]:
-    cost = report.cost
-    return {
-        "believed": report.believed.to_json(),
-        "stopped": report.stopped.to_json(),
-        "cost": asdict(cost) if cost else None,
-    }
-
-
-def _case(ending: Ending) -> dict[str, Any]:
-    tasks = [
-        {"key": task.key, "state": task.state, "proof": task.level, "reason": task.reason}
-        for task in ending.tasks
-    ]
-    return {
-        "class": ending.case.group,
-        "case": ending.case.name,
-        "about": ending.case.twin.about,
-        "cheats": ending.case.cheats,
-        "earned": ending.case.twin.earned,
-        "as_wanted": ending.is_as_wanted,
-        "faults": list(ending.faults),
-        "exit_code": ending.exit_code,
-        "tasks": tasks,
-        "said": ending.said,
-        "seconds": round(ending.seconds, 2),
-        "bare": asdict(ending.bare) if ending.bare else None,
     }
 
 
@@ -227,7 +171,7 @@ def judge_(
     if report.judged and len(report.errors) == len(report.judged):
         raise JudgeFailed(
             f"The judge answered none of the cases: {report.errors[0].reason}",
-            hint="Check the [judge] settings: segue config show",
+            hint="Check the [judge] settings: segue config list",
         )
     if output.json:
         output.data({"model": app.loaded.settings.judge.model, "repeat": repeat, **_document(report)})
@@ -294,8 +238,10 @@ def bench() -> None:
     Examples:
       segue bench judge
       segue bench proof --quick
+      segue bench exam
     """
 
 
 bench.add_command(judge_)
 bench.add_command(proof)
+bench.add_command(exam)

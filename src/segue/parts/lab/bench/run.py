@@ -9,7 +9,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -258,13 +258,18 @@ _PROBES: dict[str, tuple[str, ...]] = {
 """A command that succeeds where a tool is installed."""
 
 
+Look = Callable[[ProofCase, CasePlace], Awaitable[None]]
+"""Looks at the folder of a case when its run has ended."""
+
+
 async def run_cases(
     cases: Sequence[ProofCase],
     jobs: int = 2,
     keep: Path | None = None,
     progress: Callable[[Ending], None] | None = None,
+    look: Look | None = None,
 ) -> ProofReport:
-    """Run the cases whose tools are installed; `keep` keeps their folders there."""
+    """Run the cases whose tools are installed; `keep` keeps their folders there, `look` sees them before."""
     turns = asyncio.Semaphore(jobs)
     folder = keep or Path(tempfile.mkdtemp(prefix="segue-bench-"))
     missing = await _find_missing(folder, {tool for case in cases for tool in case.pair.needs})
@@ -272,6 +277,8 @@ async def run_cases(
     async def take_turn(case: ProofCase) -> Ending:
         async with turns:
             ending = await run_case(case, folder / case.name)
+            if look is not None:
+                await look(case, CasePlace(folder / case.name))
             if keep is None:
                 await asyncio.to_thread(shutil.rmtree, folder / case.name, ignore_errors=True)
         if progress is not None:

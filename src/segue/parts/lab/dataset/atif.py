@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,8 +14,8 @@ _EXTRA = ("task", "phase", "build_phase", "attempt", "result", "failure", "proof
 _PATCH = ("base", "head", "diff", "cut")
 
 
-def to_atif(found: Trajectory) -> dict[str, Any]:
-    """Return the document. A vendor's version is not recorded, so it is `unknown`."""
+def to_atif(found: Trajectory, versions: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the document; `versions` are those of the agents, as far as they report them."""
     facts = found.facts
     model = {"model_name": facts["model"]} if facts["model"] else {}
     steps = [_prompt(found), *(_step(turn) for turn in found.turns)]
@@ -27,11 +27,12 @@ def to_atif(found: Trajectory) -> dict[str, Any]:
     extra = {name: facts[name] for name in _EXTRA if facts[name] is not None}
     if facts["diff"] is not None:
         extra["patch"] = {name: facts[name] for name in _PATCH}
+    version = (versions or {}).get(facts["agent"] or "", "unknown")
     return {
         "schema_version": SCHEMA,
         "session_id": found.run,
         "trajectory_id": found.name,
-        "agent": {"name": facts["agent"] or "unknown", "version": "unknown", **model},
+        "agent": {"name": facts["agent"] or "unknown", "version": version, **model},
         "steps": [{"step_id": number, **step} for number, step in enumerate(steps, 1)],
         "final_metrics": {
             **{name: value for name, value in metrics.items() if value is not None},

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,12 @@ from msgspec import Struct, field
 
 from segue import __version__
 from segue.domain.errors import UsageError
-from segue.domain.run import TASK_RUNS, Run
+from segue.domain.run import TASK_RUNS, Run, RunState
 from segue.parts.lab.dataset.atif import to_atif, to_lines
-from segue.parts.lab.dataset.instances import read_instances, to_prediction
+from segue.parts.lab.dataset.instances import LeftOut, read_instances, to_prediction
+from segue.parts.lab.dataset.provenance import PROVENANCE, describe_provenance, read_versions
 from segue.parts.lab.dataset.trajectory import Trajectory, read_trajectories
+from segue.parts.lab.dataset.verify import VerifiedInstance, complete, pack_base
 from segue.store.export import write_rows
 from segue.store.flat import FLAT_TABLES
 from segue.system.files import check_way, write_atomic
@@ -64,23 +67,37 @@ def write_card(place: Path, made: Publication) -> None:
             instances=made.instances,
             repository=place.absolute().parent.name,
             masked=total.get("secrets_masked_now", 0),
-            kept=total.get("mail_addresses_kept", 0),
+            mails=total.get("mail_addresses_masked", 0),
+            left_out="\n".join(f"- {one['what']}: {one['why']}" for one in made.left_out[:_LISTED])
+            or "Nothing.",
+            year=time.strftime("%Y"),
             licence=_UNSTATED if made.licence == "unknown" else f"`{made.licence}`",
         )
     )
     write_atomic(place, ("\n".join(header) + "\n\n" + body).encode())
 
 
+_KEPT_MAIL = re.compile(r"@example\.(?:com|org|net)$|\.(?:invalid|example|test)$|^git@|noreply", re.I)
+"""Addresses that are nobody's: of documentation, of hosts, of robots."""
+_HOMES = re.compile(r"/(?:home|Users)/[^/\s\"':]+")
 _MAIL = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}\b")
 
 
 class Cleaner:
     """Cleans values and counts what it found, by the place they are written to."""
 
-    def __init__(self, redactor: Redactor, home: Path | None = None) -> None:
+    def __init__(self, redactor: Redactor, home: Path | None = None, places: Sequence[str] = ()) -> None:
+        """Know the user's home, and the folders in which runs worked.
+
+        The rule: a folder of a run becomes `/repo`, the home folder `~`, other people's `/home/user`, a mail
+        address `person-N@redacted.invalid`, the same one each time. Other paths stay: they are the system's.
+        """
         self._redactor = redactor
         home = home or Path.home()
         self._home = str(home) if len(home.parts) > 2 else ""
+        deep = {place.rstrip("/") for place in places if len(Path(place).parts) > 2}
+        self._places = sorted(deep, key=len, reverse=True)
+        self._people: dict[str, str] = {}
         self.found: dict[str, Counter[str]] = {}
 
     def clean(self, place: str, value: Any) -> Any:
@@ -97,11 +114,25 @@ class Cleaner:
         masked = self._redactor.text(text)
         counts["secrets_masked_now"] += masked != text
         counts["masked_before"] += text.count(MARK)
+        for place in self._places:
+            if place in masked:
+                counts["folders_of_runs"] += masked.count(place)
+                masked = masked.replace(place, "/repo")
         if self._home and self._home in masked:
             counts["home_folders"] += masked.count(self._home)
             masked = masked.replace(self._home, "~")
-        counts["mail_addresses_kept"] += len(_MAIL.findall(masked)) if "@" in masked else 0
+        masked, others = _HOMES.subn("/home/user", masked) if "/" in masked else (masked, 0)
+        counts["home_folders"] += others
+        if "@" in masked:
+            masked = _MAIL.sub(lambda found: self._hide(counts, found[0]), masked)
         return masked
+
+    def _hide(self, counts: Counter[str], address: str) -> str:
+        if _KEPT_MAIL.search(address):
+            counts["mail_addresses_kept"] += 1
+            return address
+        counts["mail_addresses_masked"] += 1
+        return self._people.setdefault(address.casefold(), f"person-{len(self._people) + 1}@redacted.invalid")
 
     def report(self) -> dict[str, Any]:
         """Return what was found, by place and in total."""
@@ -110,12 +141,13 @@ class Cleaner:
         return {"total": dict(total), "places": places}
 
 
+_LISTED = 20
 CARD = "README.md"
 REPORT = "redaction.json"
 _INSTANCE = (
     *("repo", "instance_id", "base_commit", "patch", "test_patch", "problem_statement", "hints_text"),
     *("created_at", "version", "FAIL_TO_PASS", "PASS_TO_PASS", "environment_setup_commit", "test_commands"),
-    *("prompt", "proof_level", "model_name_or_path"),
+    *("base_archive", "environment", "prompt", "proof_level", "model_name_or_path"),
 )
 
 
@@ -128,53 +160,119 @@ class Publication(Struct):
     runs: int = 0
     trajectories: int = 0
     instances: int = 0
+    left_out: list[dict[str, str]] = field(default_factory=list)
+    """What is not part of it, and why."""
     redaction: dict[str, Any] = field(default_factory=dict)
 
 
-def choose_runs(store: Store, names: Sequence[str]) -> list[Run]:
-    """Return the runs that are meant: those named, or all that work on tasks."""
+ENDED = (RunState.DONE, RunState.FAILED, RunState.STOPPED, RunState.NEEDS_HUMAN)
+"""States of runs that nobody works on: only these are published."""
+
+
+def choose_runs(store: Store, names: Sequence[str]) -> tuple[list[Run], list[dict[str, str]]]:
+    """Return the runs that are meant (those named, or all with tasks) and have ended; and the others."""
     if not names:
-        return sorted(store.runs(kinds=TASK_RUNS), key=lambda run: run.id)
-    found = {name: store.run(name) for name in names}
-    missing = [name for name, run in found.items() if run is None]
-    if missing:
-        raise UsageError(f"There is no run {', '.join(missing)}.", hint="`segue status` lists the runs.")
-    return sorted({run.id: run for run in found.values() if run is not None}.values(), key=lambda run: run.id)
+        found = {run.id: run for run in store.runs(kinds=TASK_RUNS)}
+    else:
+        known = {name: store.run(name) for name in names}
+        missing = [name for name, run in known.items() if run is None]
+        if missing:
+            raise UsageError(f"There is no run {', '.join(missing)}.", hint="`segue status` lists the runs.")
+        found = {run.id: run for run in known.values() if run is not None}
+    runs = sorted(found.values(), key=lambda run: run.id)
+    going = [{"what": f"run {run.id}", "why": f"it is {run.state}"} for run in runs if run.state not in ENDED]
+    return [run for run in runs if run.state in ENDED], going
 
 
-def publish(
-    store: Store, runs: Sequence[Run], folder: Path, made: Publication, cleaner: Cleaner
+def read_point(store: Store, runs: Sequence[Run]) -> dict[str, int]:
+    """Return how far the journal of each run goes: a publication is of this point."""
+    last = store.query("SELECT run_id, max(seq) AS seq FROM orchestrator_events GROUP BY run_id")
+    wanted = {run.id for run in runs}
+    return {str(row["run_id"]): int(row["seq"]) for row in last if row["run_id"] in wanted}
+
+
+async def publish(
+    store: Store,
+    runs: Sequence[Run],
+    folder: Path,
+    made: Publication,
+    cleaner: Cleaner,
+    verify: Verify | None,
 ) -> Publication:
-    """Write everything; a folder that was published before is written again, another one is refused."""
-    _prepare(folder)
-    ids = [run.id for run in runs]
+    """Write everything; a folder that was published before is written again, another one is refused.
+
+    Without `verify` there are no instances: only those that hold are published.
+    """
+    prepare(folder)
+    ids, point = [run.id for run in runs], read_point(store, runs)
     made.runs = len(ids)
     for name, table in FLAT_TABLES.items():
         place = f"data/{name}.parquet"
         columns = [(column.name, column.type) for column in table.columns]
         batches = (cleaner.clean(place, batch) for batch in store.table(table.view, as_text=True, runs=ids))
         made.tables[name] = write_file(folder / place, columns, batches)
-    rows = [
-        cleaner.clean("data/instances.parquet", row) for run in runs for row in read_instances(store, run)
-    ]
+    rows = await _write_instances(store, runs, folder, made, cleaner, verify) if verify else []
     made.tables["instances"] = write_file(
         folder / "data/instances.parquet", [(name, "text") for name in _INSTANCE], [rows] if rows else []
     )
     made.instances = len(rows)
     _write_lines(folder / "predictions.jsonl", map(to_prediction, rows))
-    for found in (found for run in runs for found in read_trajectories(store, run.id)):
-        write_trajectory(folder, found, cleaner)
-        made.trajectories += 1
+    for run in runs:
+        versions = read_versions(store, run.id)
+        for found in read_trajectories(store, run.id):
+            write_trajectory(folder, found, cleaner, versions)
+            made.trajectories += 1
+    if read_point(store, runs) != point:
+        raise UsageError(
+            "A run continued, or was labelled, while it was written.",
+            kept=f"{folder} is incomplete: do not publish it.",
+            hint="Run the same command again",
+        )
+    facts = describe_provenance(store, runs, point, made)
+    write_atomic(
+        folder / PROVENANCE, (json.dumps(cleaner.clean(PROVENANCE, facts), indent=2) + "\n").encode()
+    )
     made.redaction = cleaner.report()
     write_atomic(folder / REPORT, (json.dumps(made.redaction, indent=2) + "\n").encode())
     write_card(folder / CARD, made)
     return made
 
 
-def write_trajectory(folder: Path, found: Trajectory, cleaner: Cleaner) -> None:
+Verify = Callable[[dict[str, Any], Path], Awaitable[VerifiedInstance]]
+
+
+async def _write_instances(
+    store: Store, runs: Sequence[Run], folder: Path, made: Publication, cleaner: Cleaner, verify: Verify
+) -> list[dict[str, Any]]:
+    """Write the bases, run every candidate again from what was written, and return those that hold."""
+    rows = []
+    for run in runs:
+        async for found in read_instances(store, run):
+            if isinstance(found, LeftOut):
+                made.left_out.append({"what": f"instance {found.instance}", "why": found.why})
+                continue
+            row = cleaner.clean("data/instances.parquet", found.row)
+            place = folder / str(row["base_archive"])
+            if not place.exists():
+                await pack_base(found.objects, found.base, place, cleaner.clean)
+            verified = await verify(row, folder)
+            if verified.holds:
+                rows.append(complete(row, verified))
+            else:
+                made.left_out.append({"what": f"instance {verified.instance}", "why": verified.problem})
+    wanted = {str(row["base_archive"]) for row in rows}
+    for place in (folder / "bases").glob("*.tar.gz"):
+        if f"bases/{place.name}" not in wanted:
+            place.unlink()
+    return rows
+
+
+def write_trajectory(
+    folder: Path, found: Trajectory, cleaner: Cleaner, versions: Mapping[str, str] | None = None
+) -> None:
     """Write one attempt in both formats."""
     name = found.name.replace("/", "_").replace(" ", "-")
-    document = cleaner.clean("trajectories", to_atif(found))
+    document = cleaner.clean("trajectories", to_atif(found, versions))
     place = folder / "trajectories" / f"{name}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(place, (json.dumps(document, indent=1) + "\n").encode())
@@ -195,7 +293,7 @@ def _write_lines(place: Path, lines: Iterator[dict[str, Any]]) -> None:
     write_atomic(place, "".join(json.dumps(line) + "\n" for line in lines).encode())
 
 
-def _prepare(folder: Path) -> None:
+def prepare(folder: Path) -> None:
     """Make the folder; what an earlier call wrote is removed, so that nothing old is published."""
     if folder.exists() and (
         not folder.is_dir() or (any(folder.iterdir()) and not (folder / REPORT).exists())
@@ -207,6 +305,11 @@ def _prepare(folder: Path) -> None:
     for place in (folder, *folder.iterdir()):
         check_way(place)
     write_atomic(folder / REPORT, b"{}\n")  # so that a call after an interrupted one knows the folder
-    for part, pattern in (("data", "*.parquet"), ("trajectories", "*.json"), ("traces", "*.jsonl")):
+    for part, pattern in (
+        ("data", "*.parquet"),
+        ("trajectories", "*.json"),
+        ("traces", "*.jsonl"),
+        ("bases", "*.tar.gz"),
+    ):
         for old in (folder / part).glob(pattern):
             old.unlink()

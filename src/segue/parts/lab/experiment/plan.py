@@ -9,13 +9,13 @@ from segue.domain.amounts import format_quantity
 from segue.domain.run import RunKind
 from segue.parts.lab.experiment import trials as lab
 from segue.parts.lab.experiment.arms import Arm
-from segue.parts.lab.experiment.report import POWER, Design, find_power, find_smallest_difference
+from segue.parts.lab.experiment.power import POWER, Design, find_power, find_smallest_difference
 from segue.parts.lab.experiment.trials import Experiment
 from segue.parts.lab.forecast import Outlook, Upcoming, ask_history
-from segue.parts.lab.reports.comparison import report_comparison
 from segue.parts.lab.reports.report import format_percent
+from segue.parts.lab.reports.runs import RunDetails, make_outcome, measure_runs
 from segue.parts.lab.reports.selection import Dataset, Selection, name_arm
-from segue.parts.lab.reports.statistics import Proportion, tally
+from segue.parts.lab.reports.statistics import FEWEST_PROMPTS, Proportion, tally
 from segue.runtime.app import App
 
 if TYPE_CHECKING:
@@ -32,21 +32,21 @@ def show_plan(app: App, experiment: Experiment, output: Printer) -> None:
     """Print how likely the experiment finds differences of several sizes, and what a trial takes."""
     trials = list(lab.trials(experiment))
     arms = experiment.list_arms()
-    design = Design(len(arms), len(experiment.prompts), experiment.trials)
+    design = Design(len(arms), len(experiment.prompts), experiment.trials, experiment.looks)
     with app.store(read_only=True) as store:
         past = _find_rate(store, experiment)
         outlooks = {arm.label: _forecast(store, arm, experiment) for arm in arms}
     rate = past.value if past.value is not None and past.interval is not None else _UNKNOWN
-    sizes = {"each prompt": design.trials}
+    sizes = {"all prompts together": (design.runs, design.level)}
     if design.prompts > 1:
-        sizes["all prompts together"] = design.trials * design.prompts
+        sizes["each prompt alone"] = (design.trials, design.level_of_each)
     data: dict[str, Any] = {
         "trials": len(trials),
         "comparisons": design.comparisons,
         "level": round(design.level, 5),
         "pass_rate": round(rate, 4),
         "past_runs": len(past.runs),
-        "power": [_measure(name, runs, rate, design) for name, runs in sizes.items()],
+        "power": [_measure(name, *size, rate) for name, size in sizes.items()],
         "forecast": {agent: found.to_json() for agent, found in outlooks.items()},
     }
     if output.json:
@@ -55,13 +55,13 @@ def show_plan(app: App, experiment: Experiment, output: Printer) -> None:
         output.text("\n".join(_lines(data, design, past, outlooks, "arm" if experiment.arms else "agent")))
 
 
-def _measure(name: str, runs: int, rate: float, design: Design) -> dict[str, Any]:
+def _measure(name: str, runs: int, level: float, rate: float) -> dict[str, Any]:
     side = -1 if rate >= _UNKNOWN else 1
     powers = {
-        f"{100 * size:.0f}": round(find_power(min(runs, 300), rate, rate + side * size, design.level), 3)
+        f"{100 * size:.0f}": round(find_power(min(runs, 300), rate, rate + side * size, level), 3)
         for size in _DIFFERENCES
     }
-    smallest = find_smallest_difference(runs, rate, design.level)
+    smallest = find_smallest_difference(runs, rate, level)
     return {"on": name, "runs_per_arm": runs, "smallest": smallest, "power": powers}
 
 
@@ -86,6 +86,14 @@ def _lines(
             f" {format_percent(POWER)} % of such experiments.",
             f"  Chance to find a true difference of {found}.",
         ]
+    lines.append(
+        "It will speak of these prompts"
+        + (
+            " and of prompts like these."
+            if design.prompts >= FEWEST_PROMPTS
+            else f"; to speak of prompts like these it needs {FEWEST_PROMPTS} of them."
+        )
+    )
     for agent, outlook in outlooks.items():
         if outlook.seconds is None:
             lines.append(f"{agent}: no forecast of time and cost, only {outlook.runs} earlier trials ended.")
@@ -102,10 +110,9 @@ def _lines(
 def _find_rate(store: Store, experiment: Experiment) -> Proportion:
     """Return how often earlier trials of these prompts passed."""
     chosen = Selection(sources=tuple(experiment.prompts), kind=RunKind.TRIAL)
-    table = report_comparison(Dataset(store, chosen)).tables[0]
-    rates = [cell for row in table.records() for cell in [row["passed"]] if isinstance(cell, Proportion)]
-    runs = [run for rate in rates for run in rate.runs]
-    return tally((number, hits > 0) for number, (hits, _) in enumerate(runs))
+    dataset = Dataset(store, chosen)
+    details = dataset.compute(RunDetails.read)
+    return tally((run["run_id"], make_outcome(run, details).passed) for run in dataset.compute(measure_runs))
 
 
 def _forecast(store: Store, arm: Arm, experiment: Experiment) -> Outlook:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.run import RunKind, RunState
+from segue.parts.lab.experiment.power import POWER, RATES, Design, find_smallest_difference
 from segue.parts.lab.reports.report import (
     Cell,
     DatasetReport,
@@ -20,6 +19,7 @@ from segue.parts.lab.reports.report import (
     format_cell,
     format_percent,
     make_table,
+    show_queries,
 )
 from segue.parts.lab.reports.runs import (
     RunDetails,
@@ -31,14 +31,17 @@ from segue.parts.lab.reports.runs import (
 from segue.parts.lab.reports.selection import Dataset, Selection, name_setting
 from segue.parts.lab.reports.statistics import (
     CONFIDENCE,
+    FEWEST_PROMPTS,
     FEWEST_RUNS,
     NO_DIFFERENCE,
     Difference,
+    RateComparison,
+    RunCases,
+    balance,
+    compare_runs,
     conclude,
     mean,
-    single_cases,
-    subtract,
-    tally,
+    tally_runs,
     welch,
 )
 from segue.reports.timeline import Rows
@@ -47,87 +50,41 @@ if TYPE_CHECKING:
     from segue.store.store import Store
 
 
-POWER = 0.8
-"""How often an experiment should find a difference that is there."""
+class Families:
+    """The level of each comparison: those of one experiment together have 95 %, and all others together."""
 
-_MOST = 300
+    def __init__(self, dataset: Dataset, pairs: Sequence[tuple[str, str]]) -> None:
+        """Know the settings of each experiment, and the pairs that are compared on all they share."""
+        settings = {run["run_id"]: name_setting(run) for run in dataset.ask("runs")}
+        rows = dataset.ask("trials")
+        self._experiments: dict[str, set[str]] = defaultdict(set)
+        for row in rows:
+            self._experiments[settings[row["run_id"]]].add(str(row["experiment"]))
+        names = dict.fromkeys(str(row["experiment"]) for row in rows)
+        self._levels = {name: read_arms(dataset, name)[0].design.level for name in names}
+        counts = Counter(self._find(pair) for pair in pairs)
+        rest = Design(2, 1, 1).comparisons * max(1, counts[""])
+        self._levels[""] = 1 - (1 - CONFIDENCE) / rest
 
+    def find(self, pair: tuple[str, str]) -> float:
+        """Return the level for two settings."""
+        return self._levels[self._find(pair)]
 
-class Design(Struct, frozen=True):
-    """What is compared: arms on prompts, so many trials of each."""
-
-    arms: int
-    prompts: int
-    trials: int
-
-    @property
-    def comparisons(self) -> int:
-        """How many rates the report compares: each pair on each prompt and on all of them, two rates each."""
-        places = self.prompts + (self.prompts > 1)
-        return max(1, 2 * places * math.comb(self.arms, 2))
-
-    @property
-    def level(self) -> float:
-        """The confidence of each comparison, so that all of them together have 95 %."""
-        return 1 - (1 - CONFIDENCE) / self.comparisons
-
-
-def find_power(runs: int, one: float, other: float, level: float) -> float:
-    """Return how often so many runs of each arm show that these pass rates differ; exact, by all outcomes."""
-    high, low = max(one, other), min(one, other)
-    most = _find_thresholds(runs, level)
-    ours, theirs = _list_chances(runs, high), _list_chances(runs, low)
-    below = [0.0, *accumulate(theirs)]
-    return sum(chance * below[fewer] for chance, fewer in zip(ours, most, strict=True))
+    def _find(self, pair: tuple[str, str]) -> str:
+        one, other = (self._experiments.get(name, set()) for name in pair)
+        return next(iter(one)) if len(one) == 1 and one == other else ""
 
 
-def find_smallest_difference(runs: int, rate: float, level: float) -> float | None:
-    """Return the smallest difference from a rate that is found in 80 % of experiments; None if none is.
-
-    Beyond 300 runs of each arm it is scaled by the square root of their number.
-    """
-    if runs > _MOST:
-        found = find_smallest_difference(_MOST, rate, level)
-        return None if found is None else found * math.sqrt(_MOST / runs)
-    side = -1 if rate >= 0.5 else 1
-    steps = range(1, round((rate if side < 0 else 1 - rate) * 100) + 1)
-    enough = (
-        step / 100 for step in steps if find_power(runs, rate, rate + side * step / 100, level) >= POWER
-    )
-    return next(enough, None)
-
-
-@lru_cache(maxsize=16)
-def _find_thresholds(runs: int, level: float) -> tuple[int, ...]:
-    """Return, for each number of passes of one arm, how many numbers of the other are surely lower."""
-    if runs < FEWEST_RUNS:
-        return (0,) * (runs + 1)
-    found: list[int] = []
-    fewer = 0
-    for passes in range(runs + 1):
-        while fewer < passes and _is_higher(runs, passes, fewer, level):
-            fewer += 1
-        found.append(fewer)
-    return tuple(found)
-
-
-def _is_higher(runs: int, one: int, other: int, level: float) -> bool:
-    difference = subtract(single_cases(one, runs), single_cases(other, runs), level)
-    return difference is not None and difference.low > 0
-
-
-def _list_chances(runs: int, rate: float) -> Sequence[float]:
-    """Return the chance of each number of passes."""
-    rate = min(max(rate, 0.0), 1.0)
-    return [
-        math.comb(runs, passes) * rate**passes * (1 - rate) ** (runs - passes) for passes in range(runs + 1)
-    ]
+def describe_beyond(found: RateComparison | None) -> Cell:
+    """Return the difference for prompts like these, or that it cannot be told."""
+    if found is None:
+        return None
+    return found.beyond or f"cannot tell: {found.prompts} of {FEWEST_PROMPTS} prompts"
 
 
 _OVER = (RunState.DONE, RunState.NEEDS_HUMAN)
 """States in which a trial is over, as `segue experiment` counts."""
 
-_RATES = ("passed", "passed_first")
 _MEASURES = ("cost_usd", "seconds")
 _UNKNOWN = 0.5
 """The pass rate at which differences are hardest to find."""
@@ -147,10 +104,9 @@ class ExperimentPlan(Struct, frozen=True):
         return self.arms * self.prompts * self.trials
 
     @property
-    def level(self) -> float:
-        """The confidence of each comparison with the first arm: all of them, at all looks, have 95 %."""
-        comparisons = max(1, self.arms - 1) * len(_RATES) * max(1, self.looks)
-        return 1 - (1 - CONFIDENCE) / comparisons
+    def design(self) -> Design:
+        """What is compared."""
+        return Design(self.arms, self.prompts, self.trials, self.looks)
 
 
 class ArmTrial(Struct, frozen=True):
@@ -173,7 +129,7 @@ class TrialArm(Struct, frozen=True):
 
     def rate(self, measure: str) -> Cell:
         """Return one of the two rates."""
-        return tally(_list_cases(measure, self.trials))
+        return tally_runs(_list_runs(measure, self.trials))
 
 
 def find_experiments(store: Store) -> list[str]:
@@ -192,13 +148,16 @@ def report_experiment(store: Store, name: str) -> DatasetReport:
     outcomes = [replace(one.outcome, setting=arm.name) for arm in arms for one in arm.trials]
     looks = _tabulate_looks(plan, arms)
     tables = (
-        replace(_tabulate_arms(plan, arms), sql=dataset.show_sql("by_setting")),
+        _tabulate_arms(plan, arms),
         _tabulate_differences(plan, arms),
         tabulate_by_setting(outcomes, dataset),
         looks,
     )
     notes = (*_describe_progress(plan, arms), *_describe_power(plan, arms), *_describe_looks(plan, looks))
-    return DatasetReport("experiment", f"Experiment {name}", len(outcomes), tables, notes, kind=RunKind.TRIAL)
+    report = DatasetReport(
+        "experiment", f"Experiment {name}", len(outcomes), tables, notes, kind=RunKind.TRIAL
+    )
+    return show_queries(report, dataset)
 
 
 def tabulate_experiments(dataset: Dataset) -> ReportTable | None:
@@ -240,7 +199,7 @@ def read_arms(dataset: Dataset, name: str) -> tuple[ExperimentPlan, list[TrialAr
 def _make_row(plan: ExperimentPlan, arm: TrialArm) -> tuple[Cell, ...]:
     means = (mean(_list_values(measure, arm.trials)) for measure in _MEASURES)
     planned = plan.prompts * plan.trials or None
-    return arm.name, arm.over, planned, *(arm.rate(measure) for measure in _RATES), *means
+    return arm.name, arm.over, planned, *(arm.rate(measure) for measure in RATES), *means
 
 
 def _tabulate_arms(plan: ExperimentPlan, arms: Sequence[TrialArm]) -> ReportTable:
@@ -250,10 +209,13 @@ def _tabulate_arms(plan: ExperimentPlan, arms: Sequence[TrialArm]) -> ReportTabl
 def _tabulate_differences(plan: ExperimentPlan, arms: Sequence[TrialArm]) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
     for arm in arms[1:]:
-        for measure in (*_RATES, *_MEASURES):
+        for measure in (*RATES, *_MEASURES):
             found = _compare(plan, arms[0], arm, measure)
-            rows.append((arm.name, measure, found, _conclude(found, measure)))
-    shown = f"{100 * plan.level:.1f}".rstrip("0").rstrip(".")
+            beyond = None
+            if measure in RATES:
+                beyond = describe_beyond(_compare_rates(plan, arms[0], arm, measure))
+            rows.append((arm.name, measure, found, _conclude(found, measure), beyond))
+    shown = f"{100 * plan.design.level:.1f}".rstrip("0").rstrip(".")
     return make_table("against_first", rows, first=arms[0].name if arms else "the first arm", shown=shown)
 
 
@@ -261,50 +223,47 @@ def _compare(
     plan: ExperimentPlan, first: TrialArm, arm: TrialArm, measure: str, most: int | None = None
 ) -> Difference | None:
     """Return the difference to the first arm, by the same number of trials of every prompt."""
-    ours, theirs = _balance(arm.trials, first.trials, most)
-    if measure in _RATES:
-        return subtract(tally(_list_cases(measure, ours)), tally(_list_cases(measure, theirs)), plan.level)
-    numbers = [_list_values(measure, side) for side in (ours, theirs)]
+    if measure in RATES:
+        found = _compare_rates(plan, first, arm, measure, most)
+        return found.here if found else None
+    ours, theirs = balance(_list_runs("passed", arm.trials), _list_runs("passed", first.trials), most)
+    numbers = [_list_values(measure, arm.trials, ours), _list_values(measure, first.trials, theirs)]
     if min(map(len, numbers)) < FEWEST_RUNS:
         return None
-    found = welch(numbers[0], numbers[1], plan.level)
-    return None if found is None else replace(found, unit=measure)
+    difference = welch(numbers[0], numbers[1], plan.design.level)
+    return None if difference is None else replace(difference, unit=measure)
 
 
-def _list_cases(measure: str, trials: Sequence[ArmTrial]) -> Iterator[tuple[str, bool]]:
-    for one in trials:
-        happened = (one.outcome.passed,) if measure == "passed" else one.first
-        yield from ((one.outcome.run, case) for case in happened)
+def _compare_rates(
+    plan: ExperimentPlan, first: TrialArm, arm: TrialArm, measure: str, most: int | None = None
+) -> RateComparison | None:
+    ours, theirs = balance(_list_runs(measure, arm.trials), _list_runs(measure, first.trials), most)
+    return compare_runs(ours, theirs, plan.design.level)
 
 
-def _list_values(measure: str, trials: Sequence[ArmTrial]) -> list[float]:
-    """Return what the trials took, as far as it is known."""
-    return [float(value) for one in trials for value in [one.values[measure]] if value is not None]
+def _list_runs(measure: str, trials: Sequence[ArmTrial]) -> list[RunCases]:
+    return [
+        RunCases(
+            one.outcome.run,
+            one.outcome.source,
+            (one.outcome.passed,) if measure == "passed" else one.first,
+        )
+        for one in trials
+    ]
 
 
-def _balance(
-    one: Sequence[ArmTrial], other: Sequence[ArmTrial], most: int | None
-) -> tuple[list[ArmTrial], list[ArmTrial]]:
-    """Return the first trials of both arms, equally many of each prompt."""
-    counts = [Counter(trial.outcome.source for trial in side) for side in (one, other)]
-    fewest = {source: min(counts[0][source], counts[1][source], most or 10**9) for source in counts[0]}
-    return _take(one, fewest), _take(other, fewest)
-
-
-def _take(trials: Sequence[ArmTrial], most: Mapping[str, int]) -> list[ArmTrial]:
-    taken: Counter[str] = Counter()
-    found = []
-    for trial in trials:
-        source = trial.outcome.source
-        if taken[source] < most.get(source, 0):
-            taken[source] += 1
-            found.append(trial)
-    return found
+def _list_values(
+    measure: str, trials: Sequence[ArmTrial], runs: Sequence[RunCases] | None = None
+) -> list[float]:
+    """Return what the trials took, as far as it is known; of these runs, or of all."""
+    wanted = {one.outcome.run for one in trials} if runs is None else {run.run for run in runs}
+    found = (one.values[measure] for one in trials if one.outcome.run in wanted)
+    return [float(value) for value in found if value is not None]
 
 
 def _conclude(found: Difference | None, measure: str) -> str:
     words = {"passed": "passes", "passed_first": "passes at first", "cost_usd": "costs", "seconds": "takes"}
-    often = " often" if measure in _RATES else ""
+    often = " often" if measure in RATES else ""
     return conclude(found, f"{words[measure]} more{often}", f"{words[measure]} less{often}")
 
 
@@ -347,9 +306,9 @@ def _describe_power(plan: ExperimentPlan, arms: Sequence[TrialArm]) -> Iterator[
     if plan.planned == 0 or plan.arms < 2:
         return
     runs = plan.trials * plan.prompts
-    rate = tally(case for arm in arms for case in _list_cases("passed", arm.trials))
+    rate = tally_runs(run for arm in arms for run in _list_runs("passed", arm.trials))
     known = rate.value if rate.value is not None and rate.interval is not None else None
-    smallest = find_smallest_difference(runs, _UNKNOWN if known is None else known, plan.level)
+    smallest = find_smallest_difference(runs, _UNKNOWN if known is None else known, plan.design.level)
     basis = (
         "at a pass rate of 50 %" if known is None else f"at the pass rate so far, {format_percent(known)} %"
     )

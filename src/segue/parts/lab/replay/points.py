@@ -17,7 +17,7 @@ from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.actions import COUNTED
 from segue.flow.evidence import checks_verdict
 from segue.flow.judging import agree
-from segue.flow.phase import CHOICE, CONTEST, DIAGNOSTIC, DISPUTE, MERGE, PHASES, REPLAN, RESOLVE, SEARCH
+from segue.flow.phase import DIAGNOSTIC, PHASES, REPLAN, RESOLVE, SEARCH
 from segue.judges.checks import ChecksJudge
 
 _FOLLOWS = {
@@ -25,10 +25,8 @@ _FOLLOWS = {
     SEARCH.name: Action.WEB_SEARCH,
     DIAGNOSTIC.name: Action.RUN_DIAGNOSTIC,
 }
-_SAY_NOTHING = frozenset(
-    {CHOICE.name, CONTEST.name, DISPUTE.name, MERGE.name, REPLAN.name, "commit", "sleep", "park"}
-)
-"""Steps between a decision and what follows from it."""
+_NEXT = frozenset(phase.name for phase in PHASES.values() if phase.in_flows) - {REPLAN.name}
+"""Phases that come after a decision because the task proceeds. All other steps between say nothing."""
 _EDITING = frozenset(phase.name for phase in PHASES.values() if phase.edits)
 
 
@@ -200,7 +198,7 @@ def _what_followed(rest: Sequence[Step]) -> Action | None:
             if ending.replanned:
                 return Action.MODIFY_PLAN
             return Action.PROCEED if ending.done else Action.STOP
-        if step.phase not in _SAY_NOTHING:
+        if step.phase in _NEXT:
             return Action.PROCEED
     return None
 

@@ -14,9 +14,11 @@ from segue.domain.proof import Level
 from segue.parts.lab.reports.comparison import report_comparison
 from segue.parts.lab.reports.gaps import report_gaps
 from segue.parts.lab.reports.recovery import report_recovery
-from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, make_table
+from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, make_table, show_queries
+from segue.parts.lab.reports.routing import report_routing
 from segue.parts.lab.reports.selection import Dataset, Selection, choose_kind, count_begun, name_setting
 from segue.parts.lab.reports.statistics import Proportion, tally
+from segue.parts.lab.reports.verification import report_verification
 from segue.reports.timeline import Timeline, build_timeline
 from segue.view.lanes import describe_lanes, list_stretches
 from segue.view.load import load_view
@@ -84,15 +86,23 @@ REPORTS: dict[str, Callable[[Dataset], DatasetReport]] = {
     "recovery": report_recovery,
     "compare": report_comparison,
     "proof": report_levels,
+    "verification": report_verification,
+    "routing": report_routing,
 }
 """The reports about many runs, by name."""
+
+
+def list_usual(store: Store) -> tuple[str, ...]:
+    """Return the reports that are shown together: that about verification only if work is labelled."""
+    labelled = store.query("SELECT 1 FROM orchestrator_events WHERE type = 'label' LIMIT 1")
+    return tuple(name for name in REPORTS if labelled or name != "verification")
 
 
 def build_reports(store: Store, names: tuple[str, ...], selection: Selection) -> list[DatasetReport]:
     """Build the named reports about the selected runs of one kind (see `choose_kind`)."""
     chosen, left_out = choose_kind(store, selection)
     dataset = Dataset(store, chosen)
-    found = [REPORTS[name](dataset) for name in names]
+    found = [show_queries(REPORTS[name](dataset), dataset) for name in names]
     more = tuple(filter(None, (left_out, _describe_isolation(dataset))))
     return [replace(report, kind=chosen.kind or "", notes=(*report.notes, *more)) for report in found]
 
@@ -115,12 +125,13 @@ def build_run_report(store: Store, run_id: str) -> DatasetReport | None:
     if run is None:
         return None
     view = load_view(store, run)
-    steps = Dataset(store, Selection(run=run.id)).ask("timeline")
-    found = build_timeline(run, steps, view, run.created, run.updated)
+    dataset = Dataset(store, Selection(run=run.id))
+    found = build_timeline(run, dataset.ask("timeline"), view, run.created, run.updated)
     tables = (_list_steps(found), *_list_lanes(view, run.updated))
     sandbox = (f"Sandbox: {view.isolation}.",) if view.isolation else ()
     notes = (found.title, *sandbox, *_name_flaky(view), *describe_lanes(view, run.updated / 1000))
-    return DatasetReport("run", f"Run {found.run}: {found.state}", 1, tables, notes, found)
+    report = DatasetReport("run", f"Run {found.run}: {found.state}", 1, tables, notes, found)
+    return show_queries(report, dataset)
 
 
 def _name_flaky(view: RunView) -> Iterator[str]:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from segue.runtime.app import App
     from segue.store.store import Store
 
-NAMES = ("gaps", "recovery", "compare", "proof", "run")
+NAMES = ("gaps", "recovery", "compare", "proof", "routing", "verification", "run")
 KINDS = tuple(kind.value for kind in TASK_RUNS)
 
 
 @click.command()
-@click.argument("name", metavar="[gaps|recovery|compare|proof|run]", type=click.Choice(NAMES), required=False)
+@click.argument("name", metavar=f"[{'|'.join(NAMES)}]", type=click.Choice(NAMES), required=False)
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("--html", metavar="FILE", help="Write a self-contained page; - is stdout.")
 @click.option("--csv", "sheet", metavar="FILE", help="Write all tables as CSV; - is stdout.")
@@ -57,9 +57,12 @@ def report(
     recovery  how often the next attempt passes, by recovery action
     compare   agents and models on the same prompt; only significant differences are ranked
     proof     how well tasks are proven, by agent and model
+    routing   what each agent's attempts cost and reached, and what other choices would have cost
+    verification  how often judges, checks and levels were right, where work is labelled (segue label)
     run RUN   the timeline of one run (`last` for the newest)
 
-    The default is the first four.
+    The default is the first five, and the sixth where work is labelled. For one or two runs it is
+    five lines.
 
     \b
     Examples:
@@ -69,7 +72,8 @@ def report(
       segue report run last
       segue report recovery --csv - > recovery.csv
     """
-    from segue.parts.lab.reports.build import REPORTS, build_reports
+    from segue.parts.lab.reports.brief import describe_few
+    from segue.parts.lab.reports.build import build_reports, list_usual
     from segue.parts.lab.reports.selection import select_runs
 
     if run_id is not None and name != "run":
@@ -84,8 +88,13 @@ def report(
             reports = [_one_run(store, app, run_id)]
         else:
             chosen = select_runs(store, since, agent, model, source, kind)
-            reports = build_reports(store, (name,) if name else tuple(REPORTS), chosen)
+            reports = build_reports(store, (name,) if name else list_usual(store), chosen)
         others = bool(store.runs(limit=1))
+        plain = name is None and not output.json and html is None and sheet is None
+        few = describe_few(store, chosen) if plain else []
+    if few:
+        output.text("\n".join(few))
+        return
     _write_files(reports, html, sheet)
     if output.json:
         data = [found.to_json() for found in reports]

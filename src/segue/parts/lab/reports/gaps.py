@@ -23,7 +23,7 @@ from segue.parts.lab.reports.report import (
 )
 from segue.parts.lab.reports.runs import read_usage
 from segue.parts.lab.reports.selection import Dataset, count_begun, name_setting
-from segue.parts.lab.reports.statistics import CONFIDENCE, Proportion, mean, single_cases, tally, tally_groups
+from segue.parts.lab.reports.statistics import CONFIDENCE, Proportion, generalize, mean, single_cases, tally
 from segue.parts.lab.reports.topics import group_by_topic
 from segue.reports.timeline import Rows
 
@@ -103,7 +103,7 @@ def _make_cell(row: str, column: str, cell: Cell, rates: Sequence[Proportion]) -
         column,
         f"{format_percent(cell.value)} %",
         f"[{limits}]" if limits else "no interval",
-        f"{cell.hits} of {cell.n}, {format_count(runs, 'run')}",
+        f"{cell.hits} of {cell.n}, {format_count(runs, cell.unit)}",
         is_gap(cell, rates),
     )
 
@@ -140,10 +140,12 @@ def report_gaps(dataset: Dataset) -> DatasetReport:
 def _tabulate_first_verdicts(dataset: Dataset, runs: Rows) -> ReportTable:
     """Tabulate how often the first attempt passes; the final result says less, as fixes help everybody."""
     settings = {run["run_id"]: name_setting(run) for run in runs}
-    found = tally_groups(
-        ((row["build_phase"] or NO_PHASE, settings[row["run_id"]]), row["run_id"], bool(row["passed"]))
-        for row in dataset.ask("first_verdicts")
-    )
+    sources = {str(run["run_id"]): str(run["source"]) for run in runs}
+    groups: dict[tuple[str, str], list[tuple[str, bool]]] = defaultdict(list)
+    for row in dataset.ask("first_verdicts"):
+        cell = (row["build_phase"] or NO_PHASE, settings[row["run_id"]])
+        groups[cell].append((str(row["run_id"]), bool(row["passed"])))
+    found = {cell: generalize(cases, sources) for cell, cases in groups.items()}
     order = sorted(found, key=lambda key: (_order_phase(key[0]), key[1]))
     return make_table(
         "first_verdicts", ((*key, found[key]) for key in order), sql=dataset.show_sql("gap_matrix")

@@ -238,6 +238,11 @@ def _get_unit(cell: Cell) -> str:
     return getattr(cell, "unit", "")
 
 
+def count_drawn(table: ReportTable) -> int:
+    """Return how many rows the figure of a table needs: all, or none where it has no figure."""
+    return len(table.rows) if table.name in _DRAWINGS or table.name == MATRIX else 0
+
+
 def draw_figure(table: ReportTable, link: Link) -> str:
     """Draw the figure of a table, once per kind of window; empty if it has none, or nothing to draw."""
     draw = _DRAWINGS.get(table.name)

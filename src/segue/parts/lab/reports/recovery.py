@@ -39,9 +39,9 @@ def report_recovery(dataset: Dataset) -> DatasetReport:
     searches = [row for row in dataset.ask("searches") if row["next_result"] is not None]
     runs = len({row["run_id"] for row in attempts} | {row["run_id"] for row in searches})
     chosen = [row for row in attempts if row["eligible"] is None]
-    judged = replace(_tabulate_actions(chosen), sql=_show_sql(dataset, "delivered = 1 AND eligible IS NULL"))
+    judged = replace(_tabulate_actions(chosen), sql=_show_sql(dataset, "delivered = 1", "eligible IS NULL"))
     drawn = _tabulate_draws([row for row in attempts if row["eligible"] is not None])
-    drawn = replace(drawn, sql=_show_sql(dataset, "eligible IS NOT NULL"))
+    drawn = replace(drawn, sql=_show_sql(dataset, "true", "eligible IS NOT NULL"))
     actions = (drawn, judged) if drawn.rows else (judged, drawn)
     tables = (*actions, _tabulate_topics(searches), _tabulate_hosts(searches))
     notes = [*_describe(drawn, "By chance"), *_describe(judged, "Not randomised")]
@@ -50,8 +50,8 @@ def report_recovery(dataset: Dataset) -> DatasetReport:
     return DatasetReport("recovery", title, runs, tables, (*caveat, *notes))
 
 
-def _show_sql(dataset: Dataset, counted: str) -> str:
-    return dataset.show_sql("recovery_rates", counted=counted)
+def _show_sql(dataset: Dataset, counted: str, chosen: str) -> str:
+    return dataset.show_sql("recovery_rates", counted=counted, chosen=chosen)
 
 
 def _tabulate_actions(attempts: Rows) -> ReportTable:

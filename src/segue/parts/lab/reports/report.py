@@ -6,13 +6,17 @@ import tomllib
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.amounts import format_count, format_quantity
 from segue.parts.lab.reports.statistics import Difference, Mean, Proportion
 from segue.reports.timeline import Timeline
+
+if TYPE_CHECKING:
+    from segue.parts.lab.reports.selection import Dataset
 
 
 class RunIds(Struct, frozen=True):
@@ -38,7 +42,7 @@ class ReportTable(Struct, frozen=True):
     note: str = ""
     """How to read the table."""
     sql: str = ""
-    """A query that gives the same numbers, for tables that have a figure."""
+    """A query that gives the same numbers, or queries from whose rows they follow."""
 
     def records(self) -> list[dict[str, Cell]]:
         """Return one dictionary per row."""
@@ -53,13 +57,24 @@ def make_table(
     name: str, rows: Iterable[tuple[Cell, ...]], *, note: str = "", sql: str = "", **parts: str
 ) -> ReportTable:
     """Make a table of which `tables.toml` says the rest; `parts` are filled into its title and note."""
-    said = _read_tables()[name]
+    said = read_tables()[name]
     title, about = said["title"].format(**parts), note or said["note"].format(**parts)
     return ReportTable(name, title, tuple(said["columns"]), tuple(rows), about, sql)
 
 
+def show_queries(report: DatasetReport, dataset: Dataset) -> DatasetReport:
+    """Add to every table without SQL of its own the queries from which it was computed."""
+    said = read_tables()
+    tables = (
+        table if table.sql else replace(table, sql=dataset.show_queries(said[table.name]["queries"]))
+        for table in report.tables
+    )
+    return replace(report, tables=tuple(tables))
+
+
 @cache
-def _read_tables() -> dict[str, dict[str, Any]]:
+def read_tables() -> dict[str, dict[str, Any]]:
+    """Return what `tables.toml` says of every table."""
     text = files("segue.parts.lab.reports").joinpath("tables.toml").read_text("utf-8")
     return tomllib.loads(text)
 
@@ -138,7 +153,7 @@ def format_percent(share: float) -> str:
 def _format_proportion(rate: Proportion) -> str:
     if rate.value is None:
         return "no cases"
-    runs = format_count(len(rate.runs), "run")
+    runs = format_count(len(rate.runs), rate.unit)
     alone = len(rate.runs) == rate.n
     counted = f"{rate.hits}/{rate.n}{' ' + runs.split()[1] if alone else ''} {format_percent(rate.value)}%"
     shown = (

@@ -15,7 +15,7 @@ from segue.domain.outcome import Usage
 from segue.flow.phase import PHASES
 from segue.parts.lab.reports.report import Cell, ReportTable, make_table
 from segue.parts.lab.reports.selection import Dataset, name_setting
-from segue.parts.lab.reports.statistics import mean, tally
+from segue.parts.lab.reports.statistics import FEWEST_PROMPTS, generalize, mean, tally
 from segue.reports.timeline import Rows
 
 _COUNTED = ("done", "failed", "needs_human")
@@ -48,7 +48,7 @@ class RunDetails(Struct, frozen=True):
     attempts: Mapping[str, Sequence[bool]]
     """For each failed verdict: True if the next one was PASS."""
     first: Mapping[str, Mapping[str, bool]]
-    """Whether the first attempt passed, by run and task."""
+    """Whether the first attempt passed, by run and task; it did not at a task that the run never reached."""
     planned: set[str]
     """Runs whose tasks were planned by an agent."""
 
@@ -63,9 +63,30 @@ class RunDetails(Struct, frozen=True):
         for row in dataset.ask("first_verdicts"):
             first[row["run_id"]][row["task"]] = bool(row["passed"])
         planned = {row["run_id"] for row in dataset.ask("titles") if row["seq"]}
+        for run, task in _list_unreached(dataset, planned):
+            first[run][task] = False
         tasks = [task for task in dataset.ask("tasks") if task["ended"]]
         incomplete = {task["run_id"] for task in tasks if not (task["done"] or task["replaced"])}
         return cls(incomplete, _count_tools(dataset.ask("tools")), attempts, first, planned)
+
+
+def _list_unreached(dataset: Dataset, planned: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the tasks that runs were to do and never began: weighted by reach, nobody gains by giving up."""
+    begun: dict[str, set[str]] = defaultdict(set)
+    for row in dataset.ask("tasks"):
+        begun[row["run_id"]].add(str(row["task"]))
+    titles: dict[str, set[str]] = {}
+    for row in dataset.ask("titles"):  # the newest plan is the last
+        titles[row["run_id"]] = set(row["data"]) if isinstance(row["data"], dict) else set()
+    runs = [run for run in dataset.ask("runs") if run["state"] in _COUNTED]
+    known: dict[str, set[str]] = defaultdict(set)
+    for run in runs:
+        if run["run_id"] not in planned:
+            known[run["source"]] |= begun[run["run_id"]]
+    for run in runs:
+        name = str(run["run_id"])
+        wanted = titles.get(name) or (set() if name in planned else known[run["source"]])
+        yield from ((name, task) for task in sorted(wanted - begun[name]))
 
 
 def _measure(used: UsageRow, work_ms: int) -> dict[str, float | None]:
@@ -128,6 +149,11 @@ def read_work(dataset: Dataset) -> dict[str, int]:
 FEWEST_IN_TREND = 10
 """With fewer runs there is no trend."""
 
+SCOPE = (
+    f"Intervals are for prompts like these where there are {FEWEST_PROMPTS} of them,"
+    " for new runs of the same prompts where there are fewer."
+)
+
 _PERIODS = 12
 _FEWEST_IN_PERIOD = 5
 _FEWEST_WEEKS, _MOST_WEEKS = 4, 26
@@ -152,9 +178,9 @@ def tabulate_by_setting(outcomes: Sequence[RunOutcome], dataset: Dataset) -> Rep
     groups: dict[str, list[RunOutcome]] = defaultdict(list)
     for one in outcomes:
         groups[one.setting].append(one)
-    rows = [(name, *_summarize(found)) for name, found in sorted(groups.items())]
+    rows = [(name, *_summarize(found, by_prompt=True)) for name, found in sorted(groups.items())]
     sources = [{one.source for one in found} for found in groups.values()]
-    note = "All sources together. Filled points: no other setting is both cheaper and better."
+    note = f"All sources together. {SCOPE} Filled points: no other setting is both cheaper and better."
     if any(other != sources[0] for other in sources):
         note += " The settings did not work on the same sources: a difference may come from that."
     return make_table("by_setting", rows, note=note, sql=dataset.show_sql("by_setting"))
@@ -194,9 +220,11 @@ def _list_periods(ordered: Sequence[RunOutcome], size: int | None) -> Iterator[t
         yield name, first, *_summarize(runs)
 
 
-def _summarize(runs: Sequence[RunOutcome]) -> tuple[Cell, Cell]:
+def _summarize(runs: Sequence[RunOutcome], by_prompt: bool = False) -> tuple[Cell, Cell]:
     costs = [one.cost_usd for one in runs if one.cost_usd is not None]
-    return tally((one.run, one.passed) for one in runs), mean(costs)
+    sources = {one.run: one.source for one in runs} if by_prompt else {}
+    passed = [(one.run, one.passed) for one in runs]
+    return generalize(passed, sources) if by_prompt else tally(passed), mean(costs)
 
 
 def _find_week(one: RunOutcome) -> int:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 QUERIES = (
     *("runs", "launches", "work", "tasks", "first_verdicts", "titles", "errors", "recovery", "searches"),
-    *("tools", "timeline", "trials", "isolation"),
+    *("tools", "timeline", "trials", "isolation", "opinions", "routing", "lanes"),
 )
 """The files under `sql/`; each runs unchanged on SQLite and on Postgres."""
 
 _MARK = "/* filters */"
-_SHARED = ("figures/outcomes", "figures/settings", "recovery")
+_SHARED = ("figures/outcomes", "figures/settings", "recovery", "opinions")
 """Queries that are parts of others."""
 _SOURCE = "coalesce(nullif(spec->'trial'->>'prompt', ''), spec->>'source')"
 """What a run is about: of a trial the prompt of the experiment, however its arm words it."""
@@ -92,7 +92,7 @@ class Dataset:
         """Return the rows of one of the queries."""
         if query not in self._known:
             conditions, arguments = self._selection.to_sql()
-            text = read_sql(query).replace(_MARK, conditions)
+            text = _insert_shared(read_sql(query)).replace(_MARK, conditions)
             self._known[query] = self._store.query(text, arguments)
         return self._known[query]
 
@@ -106,13 +106,28 @@ class Dataset:
     def show_sql(self, query: str, **parts: str) -> str:
         """Return the text of a query about the selected runs, complete, for people who ask themselves."""
         text = read_sql(f"figures/{query}")
-        shared = {PurePosixPath(name).name: read_sql(name).rstrip(";\n") for name in _SHARED}
-        for name, part in {**parts, **shared}.items():
+        for name, part in parts.items():
             text = text.replace(f"/* {name} */", part)
+        return self._fill_filters(text)
+
+    def show_queries(self, names: Iterable[str]) -> str:
+        """Return the texts of queries about the selected runs, one after the other."""
+        return "\n".join(self._fill_filters(read_sql(name)) for name in names)
+
+    def _fill_filters(self, text: str) -> str:
+        text = _insert_shared(text)
         conditions, arguments = self._selection.to_sql()
         first, *rest = conditions.split("?")
         pairs = zip(map(_quote, arguments), rest, strict=True)
         return text.replace(f" {_MARK}", first + "".join(value + more for value, more in pairs))
+
+
+def _insert_shared(text: str) -> str:
+    for name in _SHARED:
+        mark = f"/* {PurePosixPath(name).name} */"
+        if mark in text:
+            text = text.replace(mark, read_sql(name).rstrip(";\n"))
+    return text
 
 
 def _quote(value: object) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
-from functools import cache, cached_property
-from statistics import NormalDist, fmean
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from statistics import fmean
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from segue.parts.lab.reports.distributions import exact_interval, t_quantile
 from segue.parts.lab.reports.posterior import Clusters, interval
 
 CONFIDENCE = 0.95
@@ -21,11 +23,18 @@ FEW_RUNS = 5
 FEWEST_RUNS = 3
 """With fewer runs no interval is given: what they say about other runs is unknown."""
 
+FEWEST_PROMPTS = 8
+"""With fewer prompts nothing is said about others like them: what they have in common is unknown."""
+
 _FEW_CLUSTERS = 12
 """The same where runs have several cases, whose correlation has to be estimated too."""
 
 _NARROWER = 0.75
 """The factor for the tails then: without it, coverage falls below 92 % in some simulations."""
+
+_WIDER = 1.6
+"""The factor for the tails of exact intervals: 92 % for 95 %. Rates of one case per prompt are never known
+better than these say: other intervals keep their promise on average only, not at every rate."""
 
 NO_DIFFERENCE = "no significant difference"
 TOO_FEW = "too few runs"
@@ -37,7 +46,9 @@ class Proportion(Struct, frozen=True, dict=True):
     """How often something happened in the cases of several runs; no value without cases."""
 
     runs: Clusters
-    """Hits and cases of every run, sorted."""
+    """Hits and cases of every run, sorted; of every prompt, where that is the unit."""
+    unit: str = "run"
+    """`prompt` where the interval speaks of prompts like these."""
 
     @cached_property
     def hits(self) -> int:
@@ -56,14 +67,18 @@ class Proportion(Struct, frozen=True, dict=True):
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval for a case of a new run; None for fewer than three runs."""
+        """The 95 % interval for a case of a new run, or prompt; None for fewer than three."""
         return self.limits() if len(self.runs) >= FEWEST_RUNS else None
 
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Return the interval for a case of a new run, however little is known; 0 to 1 without cases."""
         few = FEW_RUNS if self.n == len(self.runs) else _FEW_CLUSTERS
         tails = (1 - confidence) * (_NARROWER if len(self.runs) < few else 1)
-        return interval(self.runs, self.hits, self.n, 1 - tails)
+        low, high = interval(self.runs, self.hits, self.n, 1 - tails)
+        if self.unit == "prompt" and self.n == len(self.runs):
+            least = exact_interval(self.hits, self.n, 1 - (1 - confidence) * _WIDER)
+            return min(low, least[0]), max(high, least[1])
+        return low, high
 
     def to_json(self) -> dict[str, Any]:
         """Return what programs read."""
@@ -71,11 +86,13 @@ class Proportion(Struct, frozen=True, dict=True):
         return {
             "hits": self.hits,
             "n": self.n,
-            "runs": len(self.runs),
+            f"{self.unit}s": len(self.runs),
             "rate": _round(self.value),
             "low": _round(low),
             "high": _round(high),
-            "mean_of_runs": _round(fmean(hits / cases for hits, cases in self.runs) if self.runs else None),
+            f"mean_of_{self.unit}s": _round(
+                fmean(hits / cases for hits, cases in self.runs) if self.runs else None
+            ),
         }
 
 
@@ -154,52 +171,90 @@ def subtract(one: Proportion, other: Proportion, confidence: float = CONFIDENCE)
     return Difference(difference, max(-1.0, difference - below), min(1.0, difference + above))
 
 
-class TaskCase(Struct, frozen=True):
-    """Whether something happened in one task of one run."""
+class RunCases(Struct, frozen=True):
+    """The cases of one run, and the prompt (or plan) that it worked on."""
 
     run: str
-    task: str
-    happened: bool
+    source: str
+    cases: tuple[bool, ...]
 
 
-def subtract_paired(
-    one: Sequence[TaskCase], other: Sequence[TaskCase], confidence: float = CONFIDENCE
-) -> Difference | None:
-    """Return the difference of two rates on the same tasks, clustered by task and by run.
+class RateComparison(Struct, frozen=True):
+    """How two settings differ in a rate: on their prompts, and on prompts like these."""
 
-    None where that cannot be estimated: fewer than two shared tasks, fewer than two runs on a side, or a side
-    in which nothing varies.
+    here: Difference
+    """For new runs of the same prompts; conclusions rest on it."""
+    prompts: int
+    beyond: Difference | None
+    """For runs of other prompts of the same kind; None: too few prompts to tell."""
+
+
+def compare_runs(
+    one: Sequence[RunCases], other: Sequence[RunCases], confidence: float = CONFIDENCE
+) -> RateComparison | None:
+    """Compare two settings by equally many runs of each prompt that both worked on; None: too few runs.
+
+    This is the one estimator: plans, experiments and comparisons use it. The difference for these prompts is
+    that of separate runs (MOVER); differences between prompts, which both settings share, make it only safer.
+    That for prompts like these rests on the differences by prompt, and is never narrower.
     """
-    shared = {case.task for case in one} & {case.task for case in other}
-    sides = [[case for case in cases if case.task in shared] for cases in (one, other)]
-    runs = [len({case.run for case in cases}) for cases in sides]
-    if len(shared) < 2 or min(runs) < 2:
+    ours, theirs = balance(one, other)
+    here = subtract(tally_runs(ours), tally_runs(theirs), confidence)
+    if here is None:
         return None
-    rates = [fmean(case.happened for case in cases) for cases in sides]
-    if any(rate in (0.0, 1.0) for rate in rates):
-        return None
-    parts = [
-        (case, sign * (case.happened - rate) / len(cases))
-        for sign, rate, cases in zip((1, -1), rates, sides, strict=True)
-        for case in cases
-    ]
-    fewest = min(runs)
-    by_task = _add_squares((case.task, part) for case, part in parts) * len(shared) / (len(shared) - 1)
-    by_run = _add_squares((case.run, part) for case, part in parts) * fewest / (fewest - 1)
-    by_case = sum(part**2 for _, part in parts)
-    error = math.sqrt(max(by_task, by_run, by_task + by_run - by_case))
-    tails = (1 - confidence) * (_NARROWER if fewest < FEW_RUNS else 1)
-    half = t_quantile(1 - tails / 2, min(len(shared) - 1, sum(runs) - 2)) * error
-    difference = rates[0] - rates[1]
-    return Difference(difference, max(-1.0, difference - half), min(1.0, difference + half))
+    gains = _list_gains(ours, theirs)
+    if len(gains) < FEWEST_PROMPTS:
+        return RateComparison(here, len(gains), None)
+    middle = fmean(gains)
+    half = t_quantile((1 + confidence) / 2, len(gains) - 1) * math.sqrt(variance(gains, middle) / len(gains))
+    low, high = min(middle - half, here.low), max(middle + half, here.high)
+    return RateComparison(here, len(gains), Difference(here.value, max(-1.0, low), min(1.0, high)))
 
 
-def _add_squares(parts: Iterable[tuple[str, float]]) -> float:
-    """Add up the parts of each group, and the squares of these sums."""
-    sums: dict[str, float] = defaultdict(float)
-    for group, part in parts:
-        sums[group] += part
-    return sum(value**2 for value in sums.values())
+def balance(
+    one: Sequence[RunCases], other: Sequence[RunCases], most: int | None = None
+) -> tuple[list[RunCases], list[RunCases]]:
+    """Return the first runs of both sides, equally many of each prompt, at most so many."""
+    counts = [Counter(run.source for run in side) for side in (one, other)]
+    fewest = {source: min(counts[0][source], counts[1][source], most or 10**9) for source in counts[0]}
+    return _take(one, fewest), _take(other, fewest)
+
+
+def _take(runs: Sequence[RunCases], most: Mapping[str, int]) -> list[RunCases]:
+    taken: Counter[str] = Counter()
+    found = []
+    for run in runs:
+        if taken[run.source] < most.get(run.source, 0):
+            taken[run.source] += 1
+            found.append(run)
+    return found
+
+
+def tally_runs(runs: Iterable[RunCases]) -> Proportion:
+    """Count the cases of some runs."""
+    return tally((run.run, case) for run in runs for case in run.cases)
+
+
+def generalize(cases: Iterable[tuple[str, bool]], sources: Mapping[str, str]) -> Proportion:
+    """Count pairs of a run and whether it happened, by prompt where there are enough prompts.
+
+    Then the interval is one for prompts like these; with fewer prompts it is one for new runs of the same.
+    """
+    found = list(cases)
+    prompts = {sources.get(run, run) for run, _ in found}
+    if len(prompts) < FEWEST_PROMPTS:
+        return tally(found)
+    return replace(tally((sources.get(run, run), happened) for run, happened in found), unit="prompt")
+
+
+def _list_gains(one: Sequence[RunCases], other: Sequence[RunCases]) -> list[float]:
+    """Return the difference on each prompt."""
+    sides: list[dict[str, list[bool]]] = [defaultdict(list), defaultdict(list)]
+    for side, runs in zip(sides, (one, other), strict=True):
+        for run in runs:
+            side[run.source] += run.cases
+    shared = [source for source, cases in sides[0].items() if cases and sides[1].get(source)]
+    return [fmean(sides[0][source]) - fmean(sides[1][source]) for source in shared]
 
 
 def mean(values: Sequence[float]) -> Mean:
@@ -268,69 +323,3 @@ def predict(totals: Sequence[float], confidence: float) -> Prediction | None:
 def _round(value: float | None) -> float | None:
     """Round, so that the order in which a database adds up numbers does not show."""
     return None if value is None else round(value, 6)
-
-
-_ROUNDS = 300
-_TINY = 1e-300
-_MANY = 20
-
-
-@cache
-def t_quantile(probability: float, freedom: float) -> float:
-    """Return the quantile of a probability between 0.5 and 1.
-
-    Newton's method, with few degrees of freedom from the normal quantile, which is too low: there the
-    distribution is concave, so every step stays below the quantile. With many from an expansion that is near.
-    """
-    value = normal = NormalDist().inv_cdf(probability)
-    if freedom > _MANY:
-        value += (normal**3 + normal) / (4 * freedom)
-        value += (5 * normal**5 + 16 * normal**3 + 3 * normal) / (96 * freedom**2)
-    for _ in range(_ROUNDS):
-        step = (probability - t_cdf(value, freedom)) / _density(value, freedom)
-        value += step
-        if abs(step) <= 1e-12 * (1 + value):
-            break
-    return value
-
-
-def _density(value: float, freedom: float) -> float:
-    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
-    return math.exp(scale - (freedom + 1) / 2 * math.log1p(value * value / freedom))
-
-
-def t_cdf(value: float, freedom: float) -> float:
-    """Return the cumulative distribution function at a value."""
-    tail = regularized_beta(freedom / (freedom + value * value), freedom / 2, 0.5) / 2
-    return 1 - tail if value >= 0 else tail
-
-
-def regularized_beta(x: float, a: float, b: float) -> float:
-    """Return the regularized incomplete beta function."""
-    if x <= 0 or x >= 1:
-        return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):  # the fraction converges quickly only on the other side
-        return 1 - regularized_beta(1 - x, b, a)
-    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    return math.exp(scale) / (a * _evaluate_fraction(x, a, b))
-
-
-def _evaluate_fraction(x: float, a: float, b: float) -> float:
-    """Evaluate its continued fraction (Lentz's algorithm)."""
-    value, c, d = 1.0, 1.0, 0.0
-    for n in range(1, _ROUNDS):
-        m = n // 2
-        if n % 2:
-            term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        else:
-            term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d = 1 / _avoid_zero(1 + term * d)
-        c = _avoid_zero(1 + term / c)
-        value *= c * d
-        if abs(c * d - 1) < 1e-14:
-            break
-    return value
-
-
-def _avoid_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from segue.cli.terminal.table import pad
 from segue.domain.amounts import format_count, format_duration
 from segue.parts.lab.reports.gaps import MATRIX, pivot
 from segue.parts.lab.reports.report import (
+    NOTHING,
     Cell,
     DatasetReport,
     ReportTable,
@@ -45,6 +47,8 @@ _BAR = 8
 _NARROW = {"build_phases": 22, "signature": 90, "reason": 90}
 _SETTINGS_SIDE_BY_SIDE = 4
 _TIME = 11
+_SPACE = 2
+"""Between columns."""
 
 
 def print_reports(reports: Sequence[DatasetReport], output: Printer, limit: int) -> None:
@@ -86,8 +90,6 @@ def _print_report(report: DatasetReport, console: Console, limit: int) -> None:
 
 
 def _print_table(table: ReportTable, console: Console, limit: int) -> None:
-    from rich import box
-    from rich.table import Table as RichTable
     from rich.text import Text
 
     console.print()
@@ -95,6 +97,53 @@ def _print_table(table: ReportTable, console: Console, limit: int) -> None:
         console.print(Text(f"{clean(table.title)}: nothing to show.", style="dim"))
         return
     places = [table.columns.index(name) for name in SHOWN.get(table.name, table.columns)]
+    if not _fits(table, places, console.width, limit):
+        _print_records(table, places, console, limit)
+    else:
+        _print_rows(table, places, console, limit)
+    if len(table.rows) > limit:
+        more = len(table.rows) - limit
+        console.print(Text(f"… {more} more: --limit {len(table.rows)}, or all with --json", style="dim"))
+    if table.note:
+        console.print(Text(table.note, style="dim"))
+
+
+def _fits(table: ReportTable, places: Sequence[int], width: int, limit: int) -> bool:
+    """Return whether no word of a cell or heading has to be broken."""
+    needed = 0
+    for place in places:
+        name = table.columns[place]
+        cells = [row[place] for row in table.rows[:limit]]
+        figure = any(isinstance(cell, Proportion | RunIds) for cell in cells)
+        texts = [_cell(cell, name) for cell in cells]
+        words = [word for text in (*(() if figure else texts), format_heading(name)) for word in text.split()]
+        needed += _SPACE + max(map(len, (*words, *(texts if figure else ()))), default=0)
+    return needed <= width
+
+
+def _print_records(table: ReportTable, places: Sequence[int], console: Console, limit: int) -> None:
+    """Print each row as lines with their labels, where the columns have no room side by side."""
+    from rich.text import Text
+
+    console.print(Text(clean(table.title), style="italic"))
+    names = [format_heading(table.columns[place]) for place in places]
+    left = max(map(len, names)) + 2
+    for row in table.rows[:limit]:
+        console.print()
+        for name, place in zip(names, places, strict=True):
+            text = _cell(row[place], table.columns[place])
+            if text != NOTHING:
+                lines = textwrap.wrap(text, max(20, console.width - left)) or [""]
+                console.print(Text(f"{name:<{left}}{lines[0]}"))
+                for line in lines[1:]:
+                    console.print(Text(" " * left + line))
+
+
+def _print_rows(table: ReportTable, places: Sequence[int], console: Console, limit: int) -> None:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     drawn = RichTable(
         box=box.SIMPLE_HEAD, title=Text(clean(table.title)), title_justify="left", pad_edge=False
     )
@@ -104,11 +153,6 @@ def _print_table(table: ReportTable, console: Console, limit: int) -> None:
     for row in table.rows[:limit]:
         drawn.add_row(*(Text(_cell(row[place], table.columns[place])) for place in places))
     console.print(drawn)
-    if len(table.rows) > limit:
-        more = len(table.rows) - limit
-        console.print(Text(f"… {more} more: --limit {len(table.rows)}, or all with --json", style="dim"))
-    if table.note:
-        console.print(Text(table.note, style="dim"))
 
 
 def _cell(cell: Cell, column: str) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from segue.parts.sim.acp.mcp_child import call_tool
 from segue.parts.sim.acp.script import FLAVOURS, WORDS, Flavour
 from segue.sim.script import BadScript, ProgramScript, find_file, hang
 
@@ -63,6 +64,7 @@ class AcpAgentProcess:
         self.entry: Mapping[str, Any] = {}
         self.mode, self.model = flavour.starts_in, ""
         self.session, self.authenticated = "", False
+        self.servers: list[dict[str, Any]] = []
         self.last_id = 0
         self.calls = 0
 
@@ -119,8 +121,9 @@ class AcpAgentProcess:
         self.authenticated = True
         return {}
 
-    def _new(self, _params: Mapping[str, Any]) -> dict[str, Any]:
+    def _new(self, params: Mapping[str, Any]) -> dict[str, Any]:
         self._require_login()
+        self.servers = params["mcpServers"]
         if "no_session" in self.faults:
             self.faults.discard("no_session")
             raise AcpError(_INTERNAL_ERROR, "Internal error", {"details": "service failure"})
@@ -129,7 +132,7 @@ class AcpAgentProcess:
 
     def _load(self, params: Mapping[str, Any]) -> dict[str, Any]:
         self._require_login()
-        session = params["sessionId"]
+        self.servers, session = params["mcpServers"], params["sessionId"]
         if not any(line.get("session") == session for line in self.script.state.read()):
             raise AcpError(_INVALID_PARAMS, f"Session not found: {session}")
         self.session = session
@@ -249,6 +252,10 @@ class AcpAgentProcess:
             self._tool("read", f"Read {path}", {"path": path}, asks=False)
         for command in self.entry.get("shell", []):
             self._tool("execute", command, {"command": command})
+        for call in self.entry.get("tools", []):
+            for server in self.servers:
+                self._tool("other", f"{server['name']}_{call['name']}", call["arguments"])
+                self.script.state.append(type="tool", answer=call_tool(server, **call))
         edits = self.entry.get("write", {f"acp-{digest}.md": f"Changed by launch {self.number}.\n"})
         for name, text in edits.items():
             if self._tool("edit", f"Writing to {name}", {"file_path": name, "content": text}):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import uuid
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import psycopg
 from msgspec import Struct
@@ -27,6 +29,8 @@ _TIMEOUT = "SET LOCAL statement_timeout = '3s'"
 _SECRET = re.compile(r"token|code|secret|password|key|hash|otp|pin$", re.IGNORECASE)
 _PERSON = re.compile(r"user|uid|owner|profile|member|author|sender|account|who|person", re.IGNORECASE)
 _TABLE = re.compile(r"table|tbl|relation|entity", re.IGNORECASE)
+_CHAIN = re.compile(r"(?:->>?\s*'\w+'\)*\s*)+")
+_KEY = re.compile(r"->>?\s*'(\w+)'")
 _INTEGERS = ("smallint", "integer", "bigint")
 _TEXTS = ("text", "character varying", "extensions.citext", "citext")
 _OTHERS = {
@@ -54,7 +58,7 @@ class CallLeak(Struct, frozen=True):
 
 def leaking_calls(scene: Scene, functions: Sequence[ApiFunction]) -> Iterator[tuple[ApiFunction, CallLeak]]:
     """Call the functions; the first leak of each, for each of the two who call it."""
-    before = _rows_of_b(scene)
+    before = rows_of_b(scene)
     for function in functions[:_FUNCTIONS]:
         for actor in (STRANGER, USER_A):
             if actor.role not in function.roles:
@@ -93,14 +97,14 @@ def _called(
         rows = session.execute(query, list(values)).fetchall()
         result = "\n".join(str(row[0]) for row in rows)
         text = shown(session, query, values)
-        secret = next((s for s in _secrets(scene, actor) if s in result and s not in values), "")
+        secret = next((s for s in secrets_of(scene, actor) if s in result and s not in values), "")
         if secret:
             return CallLeak(actor.label, f"gets what is user B's alone ({secret[:60]})", text, True)
         seen = scene.newly_seen(actor)
         if seen:
             return CallLeak(actor.label, f"can read user B's row of {seen} afterwards", text, True)
         session.execute("RESET ROLE")
-        changed = [title for title, row in _rows_of_b(scene).items() if row != before[title]]
+        changed = [title for title, row in rows_of_b(scene).items() if row != before[title]]
         become(session, actor)
     if not changed:
         return None
@@ -108,7 +112,7 @@ def _called(
     return CallLeak(actor.label, f"changes user B's row of {[*hidden, *changed][0]}", text, bool(hidden))
 
 
-def _rows_of_b(scene: Scene) -> dict[str, str]:
+def rows_of_b(scene: Scene) -> dict[str, str]:
     """Every row of user B as the project's own role sees it; empty where it is gone."""
     found = {}
     for title, table in scene.tables.items():
@@ -120,7 +124,7 @@ def _rows_of_b(scene: Scene) -> dict[str, str]:
     return found
 
 
-def _secrets(scene: Scene, actor: Actor) -> list[str]:
+def secrets_of(scene: Scene, actor: Actor) -> list[str]:
     """Values that only user B's rows have, and that this actor cannot read anywhere."""
     hidden, others = {B.email}, {A.email, A.id, B.id}
     for (title, label), row in scene.filled.rows.items():
@@ -135,14 +139,16 @@ def _arguments(scene: Scene, function: ApiFunction) -> list[Sequence[str | None]
     for count in dict.fromkeys((len(function.types) - function.optional, len(function.types))):
         most = _CHOICES.get(count, 3)
         pairs = zip(function.names[:count], function.types[:count], strict=True)
-        options = [list(enumerate(_choices(scene, name, kind)[:most])) for name, kind in pairs]
+        options = [
+            list(enumerate(_choices(scene, name, kind, function.source)[:most])) for name, kind in pairs
+        ]
         products = list(itertools.islice(itertools.product(*options), 2_000))
         products.sort(key=lambda choice: sum(place for place, _ in choice))
         found += [tuple(value for _, value in choice) for choice in products[:_CALLS]]
     return found
 
 
-def _choices(scene: Scene, name: str, kind: str) -> list[str | None]:
+def _choices(scene: Scene, name: str, kind: str, source: str = "") -> list[str | None]:
     """Values for one argument: user B's ids, by the argument's name first; never his secrets."""
     if kind.endswith("[]"):
         inner = _choices(scene, name, kind[:-2])
@@ -157,7 +163,36 @@ def _choices(scene: Scene, name: str, kind: str) -> list[str | None]:
         return list(dict.fromkeys([*ids, "10", "1"]))
     if kind in _TEXTS:
         return _texts(scene, name, ids)
+    if kind in ("json", "jsonb") and source:
+        return _documents(scene, source)
     return list(_OTHERS.get(kind, (None,)))
+
+
+def _documents(scene: Scene, source: str) -> list[str | None]:
+    """JSON with the keys that a function reads, nested as it reads them, and values of user B."""
+    known: dict[str, str | None] = {}
+    for (_, label), row in scene.filled.rows.items():
+        known |= {name: value for name, value in row.items() if label == B.label and value}
+    found: list[str | None] = []
+    for title in [title for title in scene.tables if (title, B.label) in scene.filled.rows]:
+        row = {**known, **scene.filled.rows[title, B.label]}
+        document: dict[str, Any] = {name: value for name, value in row.items() if value}
+        for chain in _CHAIN.findall(source):
+            *above, last = _KEY.findall(chain)
+            place = document
+            for name in above:
+                if not isinstance(place.get(name), dict):
+                    place[name] = {}
+                place = place[name]
+            place[last] = row.get(last) or _key_of(scene, title)
+        found.append(json.dumps(document))
+    return [*dict.fromkeys(found), "{}"]
+
+
+def _key_of(scene: Scene, title: str) -> str | None:
+    """The key of user B's row."""
+    table = scene.tables[title]
+    return scene.filled.rows[title, B.label][table.key[0]] if table.key else B.id
 
 
 def _ids(scene: Scene, name: str, kind: str) -> list[str]:

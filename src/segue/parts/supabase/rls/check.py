@@ -12,12 +12,18 @@ from typing import Any
 import psycopg
 from msgspec import Struct
 from msgspec.structs import replace
-from psycopg import Connection
+from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict
 
 from segue.domain.errors import SegueError, ToolMissing
 from segue.parts.supabase.postgres import Server, throwaway
 from segue.parts.supabase.rls import conclusions
+from segue.parts.supabase.rls.around import (
+    try_channels,
+    try_partitions,
+    try_triggers,
+    with_other_addresses,
+)
 from segue.parts.supabase.rls.attempts import STRANGER, USER_A, AccessTrial, read_view
 from segue.parts.supabase.rls.calls import leaking_calls
 from segue.parts.supabase.rls.catalog import (
@@ -144,10 +150,13 @@ class _Examination(Struct, frozen=True):
             reports = [self._tried(session, table, filled) for table in tables]
             self._unless_stopped()
             findings += [finding for report in reports for finding in conclusions.about_table(report)]
+            self._refresh(session)
             findings += self._views(session, reports)
             known = {table.title: table for table in tables}
             scene = Scene(session, known, filled, whose, functions, hidden_rows(reports))
             findings += self._steps(scene) + self._calls(scene)
+            findings += [*try_partitions(scene, self.options.schemas), *try_triggers(scene)]
+            findings += try_channels(scene)
             files, found = self._files(scene)
             reports += files
             findings += found
@@ -181,6 +190,14 @@ class _Examination(Struct, frozen=True):
             problem,
         )
 
+    def _refresh(self, session: Connection[Any]) -> None:
+        """Fill materialized views: what they show was made before there were any rows."""
+        for view in read_views(session, self.options.schemas):
+            if view.materialized:
+                query = sql.SQL("REFRESH MATERIALIZED VIEW {}").format(sql.Identifier(view.schema, view.name))
+                with contextlib.suppress(psycopg.Error):
+                    session.execute(query)
+
     def _views(self, session: Connection[Any], reports: list[TableReport]) -> list[RlsFinding]:
         """Views with their owner's rights lead around the policies."""
         found = []
@@ -192,7 +209,7 @@ class _Examination(Struct, frozen=True):
     def _steps(self, scene: Scene) -> list[RlsFinding]:
         """Steps of user A that open what is user B's."""
         found = []
-        for steps in (own_steps, as_ranked, with_own_metadata):
+        for steps in (own_steps, as_ranked, with_own_metadata, with_other_addresses):
             self._unless_stopped()
             found += list(steps(scene))
         return conclusions.about_steps(found)

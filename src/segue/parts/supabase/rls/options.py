@@ -1,7 +1,7 @@
 """The table `[rls]`: the row level security check."""
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -13,7 +13,6 @@ FOLDER = Path("supabase") / "migrations"
 class RlsOptions(Options, frozen=True):
     """The table `[rls]`."""
 
-    examples: ClassVar[dict[str, Any]] = {"database_url": "postgresql://…"}
     enabled: Literal["auto", "on", "off"] = "auto"
     """`auto`: check if there are `supabase/migrations` and a Postgres; `on`: fail without a Postgres."""
     database_url: Secret | None = None

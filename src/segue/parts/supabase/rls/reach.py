@@ -23,7 +23,9 @@ USER_B = Actor("user B", "authenticated", B.claims())
 _VALUES = 10
 _RANKS = re.compile(r"role|admin|staff|super|level|permission|access|rank", re.IGNORECASE)
 _LITERAL = re.compile(r"'([\w -]{1,40})'")
-_METADATA = re.compile(r"user_meta_?data'?(?:::\w+)?\)*\s*->>?\s*'(\w+)'")
+_METADATA = re.compile(r"user_meta_?data'?(?:::\w+)?\)*((?:\s*->>?\s*'\w+'(?:::\w+)?\)*)+)")
+_PATH = re.compile(r"'\{user_meta_?data,([\w,]+)\}'")
+_KEY = re.compile(r"->>?\s*'(\w+)'")
 
 
 class Scene(Struct):
@@ -202,7 +204,7 @@ def _ranked(
     try:
         with scene.session.transaction(force_rollback=True):
             scene.session.execute(change, values)
-            found = list(_against_b(scene, USER_A, scene.tables))
+            found = list(against_b(scene, USER_A, scene.tables))
     except psycopg.Error:
         return
     for title, attempt in found:
@@ -213,25 +215,37 @@ def with_own_metadata(scene: Scene) -> Iterator[tuple[str, Attempt]]:
     """Users can write what they like into user_metadata: user A writes what would make him user B."""
     for title, table in scene.tables.items():
         text = policy_text(table, scene.functions)
-        for name in dict.fromkeys(_METADATA.findall(text)):
+        for path in _list_paths(text):
             for value in _pretended(scene, text):
-                claims = {**json.loads(USER_A.claims), "user_metadata": {name: value}}
+                written: Any = value
+                for name in reversed(path):
+                    written = {name: written}
+                claims = {**json.loads(USER_A.claims), "user_metadata": written}
                 liar = Actor(USER_A.label, USER_A.role, json.dumps(claims))
-                found = [attempt for _, attempt in _against_b(scene, liar, [title])]
+                found = [attempt for _, attempt in against_b(scene, liar, [title])]
                 for one in found[:1]:
-                    said = f'{one.said}, with user_metadata {{"{name}": "{value}"}}'
+                    said = f"{one.said}, with user_metadata {json.dumps(written)}"
                     yield title, Attempt(one.who, one.what, one.sql, True, said)
                 if found:
                     break
 
 
+def _list_paths(text: str) -> list[tuple[str, ...]]:
+    """Return the places in user_metadata that a policy reads, however deep."""
+    chains = [tuple(_KEY.findall(chain)) for chain in _METADATA.findall(text)]
+    return list(dict.fromkeys([*chains, *(tuple(path.split(",")) for path in _PATH.findall(text))]))
+
+
 def _pretended(scene: Scene, text: str) -> list[str]:
     keys = [scene.filled.rows.get((title, B.label), {}) for title in sorted(scene.whose.tenants)]
     tenants = [value for row in keys for value in list(row.values())[:1] if value is not None]
-    return list(dict.fromkeys([*tenants, B.id, "true", *_LITERAL.findall(text), "admin"]))[: _VALUES * 2]
+    named = [f"segue@{domain}" for domain in re.findall(r"'%?@?([\w-]+(?:\.[\w-]+)+)'", text)]
+    return list(dict.fromkeys([*tenants, B.id, "true", *named, *_LITERAL.findall(text), "admin"]))[
+        : _VALUES * 2
+    ]
 
 
-def _against_b(scene: Scene, actor: Actor, titles: Any) -> Iterator[tuple[str, Attempt]]:
+def against_b(scene: Scene, actor: Actor, titles: Any) -> Iterator[tuple[str, Attempt]]:
     """Return what an actor can do to user B's rows that they could not do as themselves."""
     for title in titles:
         if title not in scene.hidden[actor.label] or not scene.filled.owners[title]:

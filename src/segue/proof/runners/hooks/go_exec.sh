@@ -7,6 +7,10 @@ case $1 in
 esac
 binary=$1
 shift
+if [ BLIND = 1 ]; then
+	# Under a name that does not tell the product that it is a test.
+	cp "$binary" REPORTS/TOKEN-program-$$ && binary=REPORTS/TOKEN-program-$$
+fi
 for word in "$@"; do
 	shift
 	case $word in

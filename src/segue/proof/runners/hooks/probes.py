@@ -1,10 +1,14 @@
 """Questions with known answers, asked in the process of the tests after they ran: can assertions still fail?
 
+And a blindfold: the product does not find the files of the tests.
+
 It is copied out of the package and runs in the project's own Python, which need not know Segue.
 """
 
 import ast
 import contextlib
+import errno
+import gc
 import os
 import random
 import sys
@@ -12,6 +16,7 @@ import sys
 _MOST_VALUES = 60
 _MOST_CLASSES = 2000
 _MOST_WRAPPED = 20
+_FACTS = ("co_name", "co_qualname", "co_filename", "co_firstlineno")
 
 
 def constants(path):
@@ -158,6 +163,37 @@ def _is_equal(kind, blank, value):
         return False
 
 
+def look_like(canary, test):
+    """A copy of a function that fails, which can be told from a test by what it does alone."""
+    code, own = getattr(test, "__code__", None), canary.__code__
+    if code is None:
+        return canary
+    facts = {name: getattr(code, name) for name in _FACTS if hasattr(code, name)}
+    for name in ("co_consts", "co_names"):
+        facts[name] = getattr(own, name) + getattr(code, name)
+    copy = type(canary)(own.replace(**facts), canary.__globals__)
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(copy, name, getattr(test, name, None))
+    return copy
+
+
+def relative(root, path):
+    """The path of a file from the project's root on; empty: it is elsewhere."""
+    path = os.path.abspath(path)
+    return path[len(root) + 1 :].replace(os.sep, "/") if path.startswith(root + os.sep) else ""
+
+
+def frames(root, traceback):
+    """The files of the project that an error went through."""
+    found = []
+    while traceback is not None:
+        path = relative(root, traceback.tb_frame.f_code.co_filename)
+        if path and "site-packages" not in path:
+            found.append(path)
+        traceback = traceback.tb_next
+    return found[-50:]
+
+
 def forget(folder, words):
     """Take what made the runner load us out of the environment: programs that it starts are no tests."""
     for name, parted in (("PYTHONPATH", os.pathsep), ("PYTEST_ADDOPTS", " ")):
@@ -171,3 +207,153 @@ def forget(folder, words):
         else:
             del os.environ[name]
     sys.path[:] = [place for place in sys.path if place != folder]
+
+
+def hide_tests(root, tests):
+    """Let no file of the tests be found by the product, unless a test has told it where to look."""
+    hidden = {os.path.join(root, one) for one in tests}
+    frame_of = sys._getframe
+
+    def watch(event, words):
+        if event == "open" and isinstance(words[0], (str, bytes)):
+            name = os.fsdecode(words[0])
+            path = os.path.abspath(name)
+            is_near = not os.path.isabs(name) and os.getcwd() != root  # a test has gone to where it is
+            if path in hidden and not is_near and _looks_around(frame_of(1), path, root, hidden):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def look_back(depth=0):
+        asker = _nearest(frame_of(1), root)
+        frame = frame_of(depth + 1)
+        return frame if asker is None or asker in hidden else _HiddenFrame.around(frame, hidden)
+
+    def without_tests(look):
+        def looked(*words):
+            return [one for one in look(*words) if not _is_of(one, hidden)]
+
+        return looked
+
+    sys.addaudithook(watch)
+    sys._getframe = look_back
+    for name in ("get_objects", "get_referrers"):
+        setattr(gc, name, without_tests(getattr(gc, name)))
+
+
+def _is_of(one, hidden):
+    """Return whether something is a module of the tests, or a function."""
+    kind = type(one).__name__
+    if kind == "module":
+        place = vars(one).get("__file__")
+    elif kind in ("function", "method"):
+        place = one.__code__.co_filename
+    else:
+        place = one.co_filename if kind == "code" else None
+    return isinstance(place, str) and os.path.abspath(place) in hidden
+
+
+def _nearest(frame, root):
+    """The first file of the project on the way out."""
+    while frame is not None:
+        file = os.path.abspath(frame.f_code.co_filename)
+        if file.startswith(root + os.sep) and "site-packages" not in file:
+            return file
+        frame = frame.f_back
+    return None
+
+
+class _HiddenFrame:
+    """A frame as its code sees it, without the values in the frames of tests."""
+
+    __class__ = type(sys._getframe())
+
+    def __init__(self, frame, hidden):
+        self._frame, self._hidden = frame, hidden
+
+    @classmethod
+    def around(cls, frame, hidden):
+        """The frame itself where no test is among its callers."""
+        one = frame
+        while one is not None:
+            if os.path.abspath(one.f_code.co_filename) in hidden:
+                return cls(frame, hidden)
+            one = one.f_back
+        return frame
+
+    def __getattr__(self, name):
+        frame, hidden = self._frame, self._hidden
+        if name == "f_back":
+            return frame.f_back and _HiddenFrame.around(frame.f_back, hidden)
+        if os.path.abspath(frame.f_code.co_filename) in hidden:
+            if name in ("f_locals", "f_globals"):
+                return {"__name__": frame.f_globals.get("__name__")}
+            if name == "f_code":
+                return frame.f_code.replace(co_consts=(None,) * len(frame.f_code.co_consts))
+        return getattr(frame, name)
+
+
+def _looks_around(frame, path, root, hidden):
+    """Return whether it is the product that opens a file, and no test gave it the path."""
+    inner = None
+    while frame is not None:
+        file = os.path.abspath(frame.f_code.co_filename)
+        if file in hidden or os.path.basename(file) == "conftest.py":
+            return inner is not None and not _is_given(path, frame, inner, root)
+        if file.startswith(root + os.sep) and "site-packages" not in file:
+            inner = frame
+        frame = frame.f_back
+    return False
+
+
+def _is_given(path, test, called, root):
+    """Return whether a test knows a path, or has handed it to the product's function that it called."""
+    code = called.f_code
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    usual = [id(value) for one in gc.get_referrers(code) for value in _defaults(one)]
+    handed = [called.f_locals[name] for name in names if name in called.f_locals]
+    known = [*(value for value in handed if id(value) not in usual), *os.environ.values()]
+    exact = [] if _names_itself(called, path) else list(called.f_globals.values())
+    while test is not None:
+        if test.f_code.co_name != "<module>":
+            known += list(test.f_locals.values())
+            exact += [test.f_globals[name] for name in test.f_code.co_names if name in test.f_globals]
+        test = test.f_back
+        if test is not None and not test.f_code.co_filename.startswith(root + os.sep):
+            break
+    if any(_leads_to(path, value, root) for one in known for value in _with_parts(one)):
+        return True
+    return any(_leads_to(path, value, path) for one in exact for value in _with_parts(one))
+
+
+def _names_itself(frame, path):
+    """Return whether the product's own text has the name of a file."""
+    try:
+        with open(frame.f_code.co_filename, encoding="utf-8") as file:
+            return os.path.basename(path) in file.read()
+    except (OSError, ValueError):
+        return True
+
+
+def _defaults(function):
+    if type(function).__name__ != "function":
+        return ()
+    return (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+
+
+def _with_parts(value):
+    """A value and what is directly in it."""
+    yield value
+    if isinstance(value, (list, tuple, set)):
+        yield from list(value)
+    elif isinstance(value, dict):
+        yield from list(value.values())
+    elif not isinstance(value, type) and type(value).__name__ not in ("module", "function"):
+        yield from list(getattr(value, "__dict__", {}).values())
+
+
+def _leads_to(path, value, root):
+    if not isinstance(value, (str, os.PathLike)) or not value:
+        return False
+    with contextlib.suppress(Exception):
+        place = os.path.abspath(os.fsdecode(value))
+        return path == place or (place.startswith(root + os.sep) and path.startswith(place + os.sep))
+    return False

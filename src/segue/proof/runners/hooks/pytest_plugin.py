@@ -4,13 +4,15 @@ It is copied out of the package under a random name and runs in the project's ow
 Segue. The file of the same name that ends in .json says where the report goes.
 """
 
+import functools
 import json
 import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
-from _pytest.runner import runtestprotocol
+from _pytest import runner as _runner
 
 _OWN = Path(__file__)
 _CONFIG = json.loads(_OWN.with_suffix(".json").read_text())
@@ -20,6 +22,7 @@ _KEPT = 4000
 _MOST_CANARIES = 40
 _PROBES = {}
 exec(compile(_OWN.with_name(_CONFIG["probes"]).read_text(), "probes", "exec"), _PROBES)
+_relative, _frames = (functools.partial(_PROBES[name], _ROOT) for name in ("relative", "frames"))
 
 
 def _must_fail():
@@ -34,7 +37,8 @@ def _make_canary(beside):
     from _pytest.fixtures import FuncFixtureInfo
 
     nothing = FuncFixtureInfo(argnames=(), initialnames=(), names_closure=[], name2fixturedefs={})
-    return pytest.Function.from_parent(module, name=beside.name, callobj=_must_fail, fixtureinfo=nothing)
+    callobj = _PROBES["look_like"](_must_fail, getattr(beside, "function", None))
+    return pytest.Function.from_parent(module, name=beside.name, callobj=callobj, fixtureinfo=nothing)
 
 
 class _PytestRecorder:
@@ -90,6 +94,8 @@ class _PytestRecorder:
             left = [item for item in items if not set(_place(item)).intersection(wanted)]
             items[:] = [item for item in items if set(_place(item)).intersection(wanted)]
             config.hook.pytest_deselected(items=left)
+        if wanted and _CONFIG["blind"]:
+            items.reverse()
         if wanted and _CONFIG["brief"]:
             config.option.maxfail = 1
 
@@ -118,7 +124,7 @@ class _PytestRecorder:
     def _try_canary(self, session, beside):
         try:
             session._setupstate.teardown_exact(None)
-            reports = runtestprotocol(_make_canary(beside), log=False, nextitem=None)
+            reports = _runner.runtestprotocol(_make_canary(beside), log=False, nextitem=None)
         except Exception:
             return "absent"
         for report in reports:
@@ -187,16 +193,6 @@ def _error_name(report):
     return str(getattr(crash, "message", "")).split(":")[0].strip() or "Failed"
 
 
-def _frames(traceback):
-    found = []
-    while traceback is not None:
-        path = _relative(traceback.tb_frame.f_code.co_filename)
-        if path and "site-packages" not in path:
-            found.append(path)
-        traceback = traceback.tb_next
-    return found[-50:]
-
-
 def _place(item):
     path = _relative(str(getattr(item, "path", None) or item.fspath))
     if not path:
@@ -211,14 +207,6 @@ def _place_of_id(report):
     return "::".join([path, *start[1:]]), path
 
 
-def _relative(path):
-    if not os.path.isabs(path):
-        path = os.path.abspath(path)
-    if path.startswith(_ROOT + os.sep):
-        return path[len(_ROOT) + 1 :].replace(os.sep, "/")
-    return ""
-
-
 _BASE = [_ROOT]
 
 
@@ -227,6 +215,14 @@ def _keep_order(config):
     for name, value in (("randomly_seed", 1), ("random_order_seed", "1")):
         if getattr(config.option, name, None) is not None and not _asks(config, name):
             setattr(config.option, name, value)
+
+
+def _say_nothing():
+    """Keep pytest from telling the product by variables that tests run."""
+    _runner._update_current_test_var = lambda item, when: None
+    os.environ.pop("PYTEST_VERSION", None)
+    vars(sys.modules["__main__"]).pop("__file__", None)
+    sys.argv[:1] = ["-c"]
 
 
 def _asks(config, name):
@@ -238,6 +234,8 @@ def _asks(config, name):
 def pytest_configure(config):
     _BASE[0] = str(getattr(config, "rootpath", None) or config.rootdir)
     _keep_order(config)
+    if _CONFIG["blind"]:
+        _say_nothing()
     config.pluginmanager.register(_PytestRecorder(), _TOKEN + "recorder")
     if hasattr(config, "workerinput") or getattr(config.option, "dist", "no") == "no":
         # With workers, these still need it.

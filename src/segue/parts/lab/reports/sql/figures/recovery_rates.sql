@@ -1,8 +1,11 @@
 -- Per action: the failed attempts after which it was taken, and those after which the next one passed.
-SELECT action, count(*) AS cases, sum(recovered) AS recovered, count(DISTINCT run_id) AS runs
+SELECT action, count(*) FILTER (WHERE /* counted */) AS cases,
+       count(*) FILTER (WHERE /* counted */ AND recovered = 1) AS recovered,
+       count(DISTINCT CASE WHEN /* counted */ THEN run_id END) AS runs,
+       count(*) FILTER (WHERE delivered = 0) AS not_delivered
 FROM (
 /* recovery */
 ) AS attempts
-WHERE /* counted */
+WHERE /* chosen */
 GROUP BY action
 ORDER BY action;

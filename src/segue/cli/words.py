@@ -1,0 +1,109 @@
+"""What people call commands, options and settings elsewhere, and what that is here."""
+
+from __future__ import annotations
+
+from segue.domain.text import find_nearest
+
+_LONG_ENOUGH, _ALIKE = 5, 0.85
+"""How long a word must be to be misspelt, and how much like the right one it is then."""
+
+COMMANDS = {
+    "run": "start begin go do work exec execute build launch",
+    "status": "ls list ps runs history jobs show info summary view describe details running",
+    "logs": "tail output events",
+    "logs --follow": "watch attach",
+    "serve --open": "open web ui gui dashboard browser",
+    "stop": "kill cancel abort pause halt quit exit",
+    "resume": "continue retry rerun restart again approve unpause",
+    "task comment": "reject feedback",
+    "task list": "tasks plan todo",
+    "proof": "diff evidence verify result results",
+    "report": "cost costs usage stats tokens",
+    "agent list": "agents models",
+    "config list": "settings preferences env",
+    "config explain": "get unset",
+    "doctor --agents": "login logout auth",
+    "doctor": "health diagnose",
+    "init": "setup new create configure",
+    "check": "test prove lint",
+    "demo": "example tutorial quickstart",
+    "gc --dry-run": "clean cleanup prune delete rm remove",
+    "help": "man manual docs",
+    "help installing": "install uninstall update upgrade",
+    "help running": "undo revert rollback reset",
+    "--version": "version",
+    "help exit-codes": "exit-codes",
+}
+"""Command → the words by which others call it."""
+
+INNER = {
+    "config list": {"config": "show edit ls"},
+    "config explain": {"config": "get describe help unset reset delete"},
+    "config set": {"config": "add change"},
+    "proof last": {"task": "show view info status diff"},
+    "task list": {"task": "ls all"},
+    "task comment": {"task": "reject retry feedback"},
+    "task accept": {"task": "approve done complete"},
+    "run --task": {"task": "run start"},
+    "agent list": {"agent": "ls show"},
+}
+"""Command → group → the words by which others call it there."""
+
+OPTIONS = {
+    "--jobs": "--parallel --workers --threads --concurrency -p",
+    "--task": "--tasks --only --id --key -t",
+    "--dry-run": "--preview --dry --simulate -n",
+    "--yes": "--force --no-input --non-interactive --auto",
+    "--agent": "--agents --with --tool -a",
+    "--detach": "--background --daemon --bg -d",
+    "--serve": "--watch --open --web --ui",
+    "--follow": "--tail --watch --live",
+    "--pr": "--pull-request --create-pr --open-pr",
+    "--repo": "--path --dir --directory --cwd --folder",
+    "--restart": "--fresh --reset --clean",
+    "--isolation none": "--no-sandbox --unsafe --yolo --dangerously-skip-permissions",
+    "--isolation": "--sandbox",
+    "--fail-fast": "--stop-on-error --exit-on-error --bail",
+    "--reason": "--message -m",
+    "--port": "-p",
+    "--quiet": "--silent -s",
+    "--plan-changed": "--commits-missing",
+}
+"""Option → what others call it. An option with two meanings takes the one that its command has."""
+
+POSITIONAL = "--run --run-id --plan --file --spec --input --id --name --key -f -i"
+"""Options whose value is an argument here."""
+
+LINES = {
+    "logs --follow": {"status": "--watch --follow -f"},
+    "serve --open": {"proof": "--watch --open --web"},
+    "config set NAME VALUE": {"init": "--force"},
+    "config set agent": {"init": "--agent"},
+    "config set checks": {"init": "--checks --check --test"},
+}
+"""Command → another one with those of its options that the first stands for."""
+
+SETTINGS = {
+    "limits.cost_usd": "--budget --max-cost --cost --max-budget",
+    "limits.phase_timeout": "--timeout --time-limit --max-time",
+    "limits.attempts": "--retries --max-retries --tries",
+    "checks": "--check --test --tests --test-command",
+    "require": "--level --proof",
+}
+"""Setting → the options that people expect for it; its own name is understood as well."""
+
+
+def meanings(table: dict[str, str], word: str) -> list[str]:
+    """Return what a word means here, the most likely first; an option that is misspelt means the same."""
+    exact = [ours for ours, theirs in table.items() if word in theirs.split()]
+    if exact or len(word) < _LONG_ENOUGH or not word.startswith("--"):
+        return exact
+    near = find_nearest(word, [one for theirs in table.values() for one in theirs.split()], _ALIKE)
+    parts = {f"--{part}" for part in word.split("-") if part}
+    known = {*([near] if near else []), *parts}
+    return [ours for ours, theirs in table.items() if known & set(theirs.split())]
+
+
+def inner_meanings(table: dict[str, dict[str, str]], group: str, word: str) -> list[str]:
+    """Return what a word means here when it follows `group`."""
+    return [ours for ours, theirs in table.items() if word in theirs.get(group, "").split()]

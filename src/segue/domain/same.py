@@ -1,0 +1,29 @@
+"""Tells tasks that ask for other code with the same behaviour: refactor, rename, move, speed up."""
+
+from __future__ import annotations
+
+import re
+
+from segue.domain.pattern import pattern
+
+_SAME = pattern(
+    r"(?:^|[.!?:;]\s+|\n|\]\s+)[\s>*-]*(?:please\s+)?(?:refactor|rename|move|extract|inline|split|simplify"
+    r"|clean up|tidy|reorgani[sz]e|restructure|deduplicate|optimi[sz]e|speed up|factor out|pull out"
+    r"|rewrite)\b"
+    r"|\bsame (?:behaviou?r|results?|output)\b|\bbehaviou?r (?:must|should) (?:stay|remain|not change)"
+    r"|\bwithout (?:changing|a change (?:of|in|to)) (?:\w+ )?behaviou?r|\bmake \S+ (?:\w+ )?faster\b"
+    r"|\bno (?:functional|behaviou?ral) changes?\b",
+    flags=re.IGNORECASE,
+)
+_MORE = pattern(
+    r"(?:^|[.!?:;]\s+|\n[\s>*-]*)(?:also\s+)?(?:add|implement|fix|support|create|change|correct)\b",
+    flags=re.IGNORECASE,
+)
+_STAYS = pattern(r"\bbehaviou?r\b|\bsame (?:results?|output)\b|\bno functional\b", flags=re.IGNORECASE)
+
+
+def keeps_behaviour(words: str) -> bool:
+    """Return whether a task asks for other code that does the same."""
+    if not _SAME.search(words):
+        return False
+    return not _MORE.search(words) or bool(_STAYS.search(words))

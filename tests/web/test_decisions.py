@@ -1,0 +1,74 @@
+"""Deciding on the page of a run: the answer to a question, and what is known about the time left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from segue.parts.sim.launchers import write_launchers
+from segue.view.run import RunView
+from segue.web.run import estimate_left
+from tests.cli.place import Place, until
+from tests.web.place import Served, serving
+from tests.web.test_server import WRITES
+
+ASKS = """
+[[on]]
+task = "2"
+say = "Shall I use Postgres or SQLite?"
+"""
+
+
+def test_a_question_is_answered_on_the_page_of_the_run(place: Place, served: Served) -> None:
+    place.script(ASKS + WRITES)
+    place.segue("run", "plan.md", code=3)
+    run = place.last_run()
+    (item,) = served.data(f"/runs/{run}")["decisions"]
+    assert item["asks"]
+    assert "Postgres or SQLite?" in item["why"]
+    assert "Answer and continue" in served.get(f"/runs/{run}").text
+    path = f"/runs/{run}/tasks/2/comment"
+    place.script(WRITES)
+    said = served.post(path, text="Take Postgres.", answer="1", then="retry").json()["data"]["said"]
+    assert "tried again" in said
+    until(lambda: served.data(f"/runs/{run}")["run"]["state"] == "done", "the run to end")
+    prompts = [text for (text,) in place.rows("select text from orchestrator_prompts")]
+    assert sum("Take Postgres." in text for text in prompts) == 1
+    refused = served.post(f"/runs/{run}/tasks/1/comment", text="Yes.", answer="1")
+    assert "asks nothing" in refused.json()["error"]["message"]
+
+
+TALKS = """
+[[on]]
+launch = 1
+write = {}
+say = '{"question": "Postgres or SQLite?"}'
+"""
+
+
+def test_an_answer_on_the_page_continues_the_conversation(place: Place) -> None:
+    write_launchers(place.root / "bin")
+    script = place.root / "acp.toml"
+    script.write_text(TALKS)
+    place.env |= {"PATH": f"{place.root / 'bin'}:{place.env['PATH']}", "OPENAI_API_KEY": "made-up"}
+    place.env["SEGUE_SIM_ACP"] = str(script)
+    place.config('agent = "qwen"\nflow = "execute"\n')
+    place.segue("run", "plan.md", "--task", "1", code=3)
+    run = place.last_run()
+    with serving(place) as served:
+        served.post(f"/runs/{run}/tasks/1/comment", text="Take Postgres.", answer="1", then="retry")
+        until(lambda: served.data(f"/runs/{run}")["run"]["state"] == "done", "the run to end")
+    lines = map(json.loads, Path(f"{script}.state").read_text().splitlines())
+    first, second = (line["session"] for line in lines if line["type"] == "prompt")
+    assert first == second
+
+
+def test_the_time_left_is_known_after_three_tasks_with_an_interval() -> None:
+    view = RunView.of({str(number): "" for number in range(1, 9)})
+    for number, seconds in (("1", 10), ("2", 20), ("3", 30)):
+        assert estimate_left(view, 0.0) is None
+        view.tasks[number].state, view.tasks[number].work_ms = "done", seconds * 1000
+    left = estimate_left(view, 0.0)
+    assert left is not None
+    assert left["low"] < left["seconds"] < left["high"]
+    assert left["tasks"] == 3
