@@ -393,9 +393,10 @@ class Settings(Options, frozen=True):
     plan_changed: Literal["ask", "keep", "restart"] = "ask"
     """What to do when the plan has changed since one of its tasks was completed, when the repository does not
     contain the commits of completed tasks, or when another folder may be the same repository."""
-    on_failure: Literal["continue", "stop"] = "continue"
-    """When a task needs a human: `continue` with those that do not depend on it, or `stop`. What it left in
-    the work tree is put aside for them, under a ref, and a retry begins with it."""
+    on_failure: Literal["continue", "stop"] | None = None
+    """When a task needs a human: `continue` with those that do not depend on it, or `stop`. By default local
+    agents continue, and cloud agents stop, because each starts from the branch of the one before. What the
+    task left in the work tree is put aside, under a ref, and a retry begins with it."""
     max_consecutive_task_failures: Count | None = None
     """Stop after this many failed tasks in a row, whatever `on_failure` says."""
     gates: tuple[Literal["plan", "checkpoint", "task"], ...] = ()

@@ -41,8 +41,9 @@ class Policy(Struct, frozen=True):
 
     commit: Literal["task", "phase", "never"] = "task"
     allow_no_change: bool = False
-    continue_after_failure: bool = False
-    """Whether tasks are run that do not depend on one that needs a human."""
+    continue_after_failure: bool | None = False
+    """Whether tasks are run that do not depend on one that needs a human; None: not by cloud agents, each of
+    which starts from the branch of the one before."""
     max_failures: int | None = None
     """Failed tasks in a row after which the run stops nevertheless."""
     require: Level | None = None

@@ -182,7 +182,10 @@ class Tally:
         self.stuck.add(task.key)
         self._in_a_row += 1
         policy = self._context.policy
-        self.is_enough |= not policy.continue_after_failure or self._in_a_row == policy.max_failures
+        continues = policy.continue_after_failure
+        if continues is None:
+            continues = not self._context.cloud
+        self.is_enough |= not continues or self._in_a_row == policy.max_failures
 
     def stop(self, why: str) -> None:
         """Begin no other task, and say why when all is over."""

@@ -78,7 +78,7 @@ class RunPlan(Struct, frozen=True):
             allow_no_change=settings.allow_no_change,
             escalate=settings.escalate,
             handover_bytes=settings.limits.handover_bytes,
-            continue_after_failure=settings.on_failure == "continue",
+            continue_after_failure=None if settings.on_failure is None else settings.on_failure == "continue",
             max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
             resolutions=most_resolutions(settings, planned=self.source.outline is not None),
