@@ -31,6 +31,8 @@ _FRAMEWORK = re.compile(
 )
 _DERIVED = re.compile(r"(?:.*[-.])?lock(?:\..*|b)?|.*\.lock|go\.sum|.*-lock\.\w+", re.I)
 """What package managers write: it names versions and cannot weaken a check."""
+_FOLDERS_OWN = ("__init__", "index", "mod")
+"""Files that are imported by the name of their folder."""
 _ENTRY_KEYS = ("main", "module", "exports", "type", "browser", "bin")
 """Keys of a package.json that say which file others get."""
 
@@ -239,8 +241,12 @@ class Support:
         return FileRole.UNSURE if language(path) or self._base.report is None else FileRole.CONTROL
 
     def _is_subject(self, path: str, test: str) -> bool:
-        """Return whether a test that names a file is called after it."""
-        stem = re.sub(r"[^a-z0-9]", "", path.rpartition("/")[2].partition(".")[0].lower())
+        """Return whether a test that names a file is called after it, or after the folder it stands for."""
+        folder, _, name = path.rpartition("/")
+        stem = name.partition(".")[0]
+        if stem in _FOLDERS_OWN:
+            stem = folder.rpartition("/")[2]
+        stem = re.sub(r"[^a-z0-9]", "", stem.lower())
         name = re.sub(r"[^a-z0-9]", "", test.rpartition("/")[2].lower())
         return len(stem) > 1 and stem in name and self._role(test) is FileRole.TEST
 
