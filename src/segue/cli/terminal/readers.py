@@ -1,4 +1,4 @@
-"""Let a run outlive whoever reads its output: of `segue run --json | head`, only `head` ends after ten lines."""
+"""Let a run outlive whoever reads its output: in `segue run --json | head` only `head` ends early."""
 
 from __future__ import annotations
 
