@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 import click
 from docs.limits import ATTEMPTS, NOT_STOPPED, SANDBOXES, VISIBLE
+from docs.needed import COMMANDS, find_user
 from docs.seeds import seed_rows
 from docs.vendors import PROGRAMS, ending_rows
 from msgspec.structs import asdict
@@ -66,7 +67,7 @@ WIDTH = 90
 
 BLOCK = re.compile(
     r"(?P<open><!-- (?P<name>abilities"
-    r"|commands|settings|options|exit-codes|events|outputs|flows|phases|prompt|example"
+    r"|commands|settings|options|needed|exit-codes|events|outputs|flows|phases|prompt|example"
     r"|endings|sandbox|harmless|tables|views|levels|marks|card|script|queries|seeds|sizing|public)"
     r"(?:: (?P<words>[a-z./ -]+?))? -->\n)"
     r".*?(?P<close><!-- /(?P=name) -->)",
@@ -155,8 +156,39 @@ def _default(field: OptionField) -> str:
 
 def _options_table(words: str) -> str:
     kind = find_options(words)
-    rows = [(f"`{name}`", _default(field), field.description) for name, field in list_settings(kind)]
-    return _table(("option", "default", "meaning"), rows)
+    rows = [
+        (f"`{name}`", _default(field), field.description, option_user(words, name))
+        for name, field in list_settings(kind)
+    ]
+    return _table(("option", "default", "meaning", "who needs it"), rows)
+
+
+def option_user(table: str, name: str) -> str:
+    """Return who needs an option of a table; a table may also be one of settings."""
+    return needed_by(f"{table}.{name}") if find_user(table, name) == "" else find_user(table, name)
+
+
+def command_options() -> dict[str, list[str]]:
+    """Return every option of the command line with the commands that take it."""
+    found: dict[str, list[str]] = {}
+    for words, command in commands():
+        for one in command.params:
+            if isinstance(one, click.Option) and not one.hidden:
+                found.setdefault(max(one.opts, key=len), []).append(words)
+    return dict(sorted(found.items()))
+
+
+def _needed_table(_words: str) -> str:
+    rows = [
+        (f"`{name}`", _name_commands(taken), COMMANDS.get(name, ""))
+        for name, taken in command_options().items()
+    ]
+    return _table(("option", "of", "who needs it"), rows)
+
+
+def _name_commands(taken: list[str]) -> str:
+    names = [f"`{words.removeprefix('segue ')}`" for words in taken[:4]]
+    return ", ".join(names) + (f" and {len(taken) - 4} more" if len(taken) > 4 else "")
 
 
 def find_options(words: str) -> type[Any]:
@@ -350,6 +382,7 @@ _MAKERS: dict[str, Callable[[str], str]] = {
     "commands": _command_sections,
     "settings": _settings_table,
     "options": _options_table,
+    "needed": _needed_table,
     "exit-codes": _exit_code_table,
     "events": _event_table,
     "outputs": _output_table,

@@ -20,9 +20,11 @@ from typing import Any, get_args
 import click
 import pytest
 from docs import generate
+from docs.needed import COMMANDS
 
 from segue.agents.scripted.acts import AgentScript, ScriptedEntry, UsageEntry
 from segue.cli.help import EXIT_CODES
+from segue.config.needed import needed_by
 from segue.config.part_tables import all_settings, list_settings
 from segue.config.tree import OLD_NAMES
 from segue.domain.events import all_events
@@ -144,6 +146,23 @@ def test_every_option_is_in_the_docs() -> None:
     }
     assert {"--json", "-C", "--detach"} <= options
     assert [name for name in options if not re.search(rf"(?<![\w-]){name}(?![\w-])", everything)] == []
+
+
+def test_a_user_can_be_named_for_every_setting_and_option() -> None:
+    """What nobody needs should go; and nobody is named for what is gone."""
+    assert [name for name, _ in list_settings() if not needed_by(name)] == []
+    options = generate.command_options()
+    assert [name for name in options if name not in COMMANDS] == []
+    assert [name for name in COMMANDS if name not in options] == []
+    tables = {found["words"] for path in PAGES for found in generate.BLOCK.finditer(path.read_text("utf-8"))}
+    of_tables = [
+        (table, name)
+        for table in tables - {None}
+        if f"<!-- options: {table} -->" in "".join(path.read_text("utf-8") for path in PAGES)
+        for name, _ in list_settings(generate.find_options(table))
+    ]
+    assert len(of_tables) > 100
+    assert [name for name in of_tables if not generate.option_user(*name)] == []
 
 
 WORDS: dict[str, tuple[str, list[str]]] = {

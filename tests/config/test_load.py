@@ -183,7 +183,7 @@ def test_old_names_are_read_and_named(file: Path) -> None:
     loaded = read(
         file,
         'phase_timeout_sec = 7\ncommits_missing = "keep"\ndelivery_per = "run"\nsandbox = "enabled"\n'
-        'plan_format = "lenient"\njudge.max_wait = 9\n',
+        'plan_format = "lenient"\njudge.max_wait = 9\nrelay.audit_files = 3\n',
         SEGUE_JUDGES="checks",
     )
     settings = loaded.settings
@@ -196,6 +196,7 @@ def test_old_names_are_read_and_named(file: Path) -> None:
         f"{file}: judge.max_wait is now limits.patience.",
         f"{file}: commits_missing is now plan_changed.",
         f"{file}: delivery_per has no effect any more.",
+        f"{file}: relay.audit_files has no effect any more.",
         f"{file}: plan_format = lenient is now plan_format = auto.",
         "SEGUE_JUDGES is now SEGUE_JUDGED_BY.",
     )

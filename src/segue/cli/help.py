@@ -13,7 +13,7 @@ from segue.cli.terminal.output import is_interactive
 from segue.domain.pattern import pattern
 
 EXIT_CODES: dict[int, str] = {
-    0: "all requested work is done",
+    0: "all requested work is done; nobody reads the output any more, which ends no run",
     1: "unexpected error, or the database cannot be used; `segue check`: the work fails a check",
     2: "the command line or the configuration is wrong, or the repository is not ready for a run",
     3: "stopped: a task needs a human; `segue check`: the work is proven less than `--require` asks for",

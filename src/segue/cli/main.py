@@ -124,6 +124,16 @@ class LazyGroup(click.Group):
             formatter.write_dl([(word.ljust(width), ", ".join(names)) for word, names in rest.items()])
             formatter.write_dl([("parts".ljust(width), "what belongs to parts that Segue works without")])
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; that nobody reads on ends it, and is no error."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        return result
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -183,7 +193,6 @@ def run(args: Sequence[str]) -> int:
         args = [*args[1:], "--help"]
     try:
         result: Any = cli.main(list(args), prog_name="segue", standalone_mode=False)
-        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
@@ -198,9 +207,6 @@ def run(args: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("segue: interrupted", err=True)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         from segue.cli.terminal.output import report_error
 

@@ -217,8 +217,6 @@ class DiagnosticSettings(Options, frozen=True):
     """The beginnings of allowed commands; `*` stands for one plain word."""
     timeout: Seconds = 300
     """Seconds one of these commands may take."""
-    output_bytes: Bytes = 32 * 1024
-    """Bytes of their output to keep: the end, where errors are."""
 
     def __post_init__(self) -> None:
         for rule in self.allow if self.allow is not ALLOWED else ():

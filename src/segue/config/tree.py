@@ -46,6 +46,16 @@ OLD_NAMES = {
     "order": "jobs",
     "continue_with_remaining_tasks": "on_failure",
     "delivery_per": "",
+    "diagnostics.output_bytes": "",
+    "judge.structured": "",
+    "notify.desktop.timeout": "",
+    "notify.ntfy.attempts": "",
+    "notify.slack.attempts": "",
+    "notify.webhook.attempts": "",
+    "provider.depth": "",
+    "provider.output_bytes": "",
+    "relay.audit_bytes": "",
+    "relay.audit_files": "",
 }
 """Old name of a setting → its name now, or nothing for one that is gone. Old files keep working."""
 _OLD_VALUES = {("plan_format", "lenient"): "auto"}

@@ -45,7 +45,7 @@ CONFINED = HARMLESS | frozenset(
         *("on_failure", "max_consecutive_task_failures", "gates", "proof.independent"),
         *("proof.combine", "proof.exam_rounds", "proof.exam_cost_usd"),
         *("proof.mutants", "proof.sharpness", "proof.mutant_seconds", "judge.timeout"),
-        *("judge.max_evidence_bytes", "judge.structured", "diagnostics.timeout", "diagnostics.output_bytes"),
+        *("judge.max_evidence_bytes", "diagnostics.timeout"),
         *("limits.phase_timeout", "limits.idle_timeout", "limits.run_timeout", "limits.kill_grace"),
         *("limits.attempts", "limits.resolutions", "limits.replans", "limits.patience", "limits.slots"),
         *(

@@ -48,7 +48,7 @@ class LlmJudge:
         self._redactor = services.redactor
         self._key = os.environ.get(options.api_key_env, "").strip() if options.api_key_env else ""
         self._own = Redactor([self._key])
-        self._structured = options.structured
+        self._structured = True
 
     def check(self) -> list[Problem]:
         """Report a missing key, or a missing LiteLLM if the model needs it."""

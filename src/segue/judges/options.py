@@ -20,5 +20,3 @@ class JudgeSettings(Options, frozen=True):
     """Seconds one answer of the model may take."""
     max_evidence_bytes: Annotated[int, Meta(ge=1000)] = 200_000
     """Bytes of evidence to show the model; the largest files are left out."""
-    structured: bool = True
-    """Ask for structured output; retry without it if the endpoint refuses."""

@@ -260,7 +260,7 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
         searcher=_make_searcher(app, services),
         diagnostics=tuple(diagnostics.allow),
         run_diagnostic=command_runner(
-            services, diagnostics.timeout, diagnostics.output_bytes, network=settings.check_network
+            services, diagnostics.timeout, 32 * 1024, network=settings.check_network
         ),
         replan=settings.replan,
         replans=settings.limits.replans,

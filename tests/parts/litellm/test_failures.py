@@ -172,7 +172,7 @@ def test_the_callers_time_limit_holds(asking: Asking) -> None:
 
 @pytest.mark.thorough
 def test_an_agent_that_prints_too_much_is_ended(asking: Asking) -> None:
-    asking.config("[provider]\noutput_bytes = 100000\n[limits]\nkill_grace = 0.1\n")
+    asking.config("[limits]\noutput_bytes = 100000\nkill_grace = 0.1\n")
     asking.script('[[on]]\nfaults = ["long_line"]\n')
     error = failing()
     assert isinstance(error, litellm.UnprocessableEntityError)

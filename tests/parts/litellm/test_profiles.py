@@ -200,8 +200,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "one candidate": ({"a": {"kind": "fan_out", "models": [MODEL]}}, r"profiles.a.models"),
     "unknown option": ({"a": {**single(MODEL), "x": 1}}, r"profiles.a.x"),
     "too deep": (
-        {"a": single("composite/profile/b"), "b": single("composite/profile/c"), "c": single(MODEL)},
-        "deeper than 2",
+        {name: single(f"composite/profile/{chr(ord(name) + 1)}") for name in "abcd"} | {"e": single(MODEL)},
+        "deeper than 4",
     ),
 }
 
@@ -210,8 +210,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_wrong_profiles_are_refused_when_they_are_read(case: str) -> None:
     profiles, words = WRONG[case]
     models = [{"name": "loop", "model": "composite/profile/a"}] if case == "alias" else []
-    provider = {"depth": 2, "models": models}
-    tables = {"profiles": profiles, "provider": provider}
+    tables = {"profiles": profiles, "provider": {"models": models}}
     settings = read_options(settings_kind(tables), tables)
     with pytest.raises(UsageError, match=words):
         catalogue.Catalogue.read(LoadedSettings(settings))

@@ -74,7 +74,7 @@ def test_the_built_in_notifiers_keep_the_promises_of_their_socket(
         check_notifier(
             lambda: make(settings(webhook={"url": hook.url}))["webhook"],
             lambda: b"".join(hook.bodies).decode(),
-            lambda: make(settings(webhook={"url": "http://127.0.0.1:9/", "attempts": 1}))["webhook"],
+            lambda: make(settings(webhook={"url": "http://127.0.0.1:9/", "timeout": 0.5}))["webhook"],
         )
         check_notifier(
             lambda: make(settings(email=mail_settings(server.port)))["email"],
@@ -87,12 +87,12 @@ def test_the_built_in_notifiers_keep_the_promises_of_their_socket(
     check_notifier(
         lambda: make(settings(slack={"url": f"{slack}/services/T0/B0/x"}))["slack"],
         lambda: loopback.get(f"{slack}/_sim/messages").text,
-        lambda: make(settings(slack={"url": nowhere, "attempts": 1}))["slack"],
+        lambda: make(settings(slack={"url": nowhere, "timeout": 0.5}))["slack"],
     )
     check_notifier(
         lambda: make(settings(ntfy={"url": ntfy, "topic": "t"}))["ntfy"],
         lambda: loopback.get(f"{ntfy}/t/json?poll=1").text,
-        lambda: make(settings(ntfy={"url": nowhere, "topic": "t", "attempts": 1}))["ntfy"],
+        lambda: make(settings(ntfy={"url": nowhere, "topic": "t", "timeout": 0.5}))["ntfy"],
     )
     stop_slack()
     stop_ntfy()
@@ -170,9 +170,7 @@ def test_problems_are_sentences_without_the_address() -> None:
         assert send(settings(webhook={"url": hook.url}), Notification("parked", "t", "x")) == [
             "webhook: the server answered 404."
         ]
-    gone = send(
-        settings(webhook={"url": hook.url, "timeout": 3, "attempts": 2}), Notification("parked", "t", "x")
-    )
+    gone = send(settings(webhook={"url": hook.url, "timeout": 3}), Notification("parked", "t", "x"))
     assert gone == ["webhook: the server could not be reached (Connection refused)."]
     options = settings(webhook={"url": hook.url, "secret_env": "NO_SUCH_VARIABLE_HERE"})
     (problem,) = send(options, Notification("parked", "t", "x"))
@@ -291,8 +289,8 @@ def test_only_the_wanted_kinds_are_sent() -> None:
     [
         ('[notify]\non = ["x"]\n', "notify.on[0]: expected one of"),
         (
-            "[notify.webhook]\nattempts = 30\n",
-            "notify.webhook.attempts: expected a whole number from 1 to 20",
+            "[notify.webhook]\ntimeout = 0\n",
+            "notify.webhook.timeout: expected a number",
         ),
     ],
 )

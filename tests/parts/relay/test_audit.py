@@ -14,7 +14,7 @@ from tests.parts.relay.place import RelayPlace
 
 
 def test_the_log_is_rotated_and_keeps_the_newest(tmp_path: Path) -> None:
-    audit = Audit(tmp_path / "audit.jsonl", 1000, 2, Redactor([]))
+    audit = Audit(tmp_path / "audit.jsonl", Redactor([]), 1000, 2)
     for number in range(100):
         audit.write("started", number=number)
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -29,7 +29,7 @@ def test_the_log_is_rotated_and_keeps_the_newest(tmp_path: Path) -> None:
 
 
 def test_strangers_cannot_flood_the_log(tmp_path: Path) -> None:
-    audit = Audit(tmp_path / "audit.jsonl", 100_000, 2, Redactor([]))
+    audit = Audit(tmp_path / "audit.jsonl", Redactor([]), 100_000, 2)
     for _ in range(1000):
         audit.write_refusal(401, path="/run")
     assert len((tmp_path / "audit.jsonl").read_text().splitlines()) < 100
@@ -41,7 +41,7 @@ def test_whatever_is_written_is_one_line_without_secrets(values: dict[str, str])
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        audit = Audit(Path(folder) / "log", 100_000, 1, Redactor(["a-secret-word"]))
+        audit = Audit(Path(folder) / "log", Redactor(["a-secret-word"]), 100_000, 1)
         audit.write("started", parameters={**values, "x": "before a-secret-word after"})
         (line,) = (Path(folder) / "log").read_bytes().splitlines()
     assert json.loads(line)["parameters"]["x"] == "before [redacted] after"

@@ -8,6 +8,7 @@ import click
 
 from segue.cli.options import CommandSettings, WholeNumber, options, refuse_unused
 from segue.cli.terminal.output import Printer, clean
+from segue.cli.terminal.readers import outlive_readers
 from segue.domain.amounts import format_count
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option("--rounds", type=WholeNumber(1), metavar="N", help="How often to send the agent back at most.")
 @options("trust", "verbose", "repo", "config", "database", "json", "quiet", "color")
+@outlive_readers()
 def follow(
     run_id: str | None,
     once: bool,

@@ -6,6 +6,7 @@ import click
 
 from segue.cli.options import CommandSettings, options, refuse_unused
 from segue.cli.terminal.output import Printer
+from segue.cli.terminal.readers import outlive_readers
 
 
 @click.command()
@@ -16,6 +17,7 @@ from segue.cli.terminal.output import Printer
     help="Write a summary in Markdown at the end: `github` is the job summary of GitHub Actions.",
 )
 @options("trust", "verbose", "repo", "config", "database", "json", "quiet", "color")
+@outlive_readers()
 def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output: Printer) -> int:
     """Continue RUN, or the last run that did not finish.
 

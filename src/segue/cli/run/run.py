@@ -9,6 +9,7 @@ import click
 from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_unused, sectioned
 from segue.cli.run.choose import agent_settings, choice_options, name_options
 from segue.cli.terminal.output import Printer
+from segue.cli.terminal.readers import outlive_readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -108,6 +109,7 @@ SECTIONS = {
 @options(
     "trust", "verbose", "plan_format", "task_list", "new_repo", "config", "database", "json", "quiet", "color"
 )
+@outlive_readers()
 def run(
     source: str | None,
     agents: tuple[str, ...],

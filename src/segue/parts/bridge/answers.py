@@ -334,7 +334,7 @@ class AnswerRoutes:
         alone: dict[str, Any] = {"replace_original": False, "response_type": "ephemeral"}
         how: dict[str, Any] = {"replace_original": True} if reply.is_final else alone
         try:
-            await post_json(where, {"text": text, **how}, {}, self._settings.slack.attempts, _TOLD_SECONDS)
+            await post_json(where, {"text": text, **how}, {}, _TOLD_SECONDS)
         except NotifyError:
             return  # the decision counts; `segue status` shows it
 

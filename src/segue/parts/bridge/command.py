@@ -14,6 +14,7 @@ from segue.cli.runs import moment
 from segue.cli.terminal.display import event_printer
 from segue.cli.terminal.log import open_log
 from segue.cli.terminal.output import Printer, clean, error_text
+from segue.cli.terminal.readers import outlive_readers
 from segue.domain.run import Run
 from segue.parts.bridge.session import ConversationResult, run_conversation
 from segue.runtime.app import App
@@ -210,6 +211,7 @@ def serve(
     asyncio.run(serve_bridge(app, repo, announce, start_resume))
 
 
+@outlive_readers()
 def hold(app: App, run: Run, output: Printer, *, wait_reminders: bool = False, verbose: bool) -> int:
     """Run a conversation in this process and return the exit code."""
     return asyncio.run(converse(app, run, output, wait_reminders=wait_reminders, verbose=verbose))

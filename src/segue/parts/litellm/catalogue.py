@@ -18,6 +18,8 @@ from segue.parts.litellm.trace import SpanKind
 from segue.runtime.wiring import agent_kind, agent_names
 
 PREFIX = "composite/profile/"
+_DEPTH = 4
+"""How deep profiles may be nested."""
 """The prefix of a profile's name when it is used as a model."""
 
 
@@ -78,7 +80,9 @@ KINDS: tuple[type[Options], ...] = (Single, Fallback, FanOut, Revise)
 
 
 def read_profiles(
-    tables: Mapping[str, Mapping[str, Any]], depth: int, aliases: Mapping[str, str] = MappingProxyType({})
+    tables: Mapping[str, Mapping[str, Any]],
+    aliases: Mapping[str, str] = MappingProxyType({}),
+    depth: int = _DEPTH,
 ) -> dict[str, Profile]:
     """The profiles; raises UsageError for wrong options, cycles, unknown profiles and too deep nesting.
 
@@ -112,7 +116,7 @@ def _descend(
     if len(path) > depth:
         raise UsageError(
             f"Profiles are nested deeper than {depth}: {' → '.join(path)}.",
-            hint="Make them flatter, or raise provider.depth",
+            hint="Make them flatter, or ask one model less",
         )
     for node in profiles[name].nodes():
         model = aliases.get(node, node)
@@ -173,7 +177,7 @@ class Catalogue(Struct, frozen=True):
         provider = provider_settings(loaded.settings)
         aliases = {alias.name: (alias.model, alias.params) for alias in provider.models}
         models = {name: model for name, (model, _params) in aliases.items()}
-        profiles = read_profiles(loaded.settings.part("profiles", dict), provider.depth, models)
+        profiles = read_profiles(loaded.settings.part("profiles", dict), models)
         catalogue = cls(find_providers(loaded), profiles, aliases)
         for name, profile in catalogue.profiles.items():
             for node in profile.nodes():

@@ -147,6 +147,7 @@ async def sweep(root: Path) -> None:
 
 
 _CHARS_PER_TOKEN = 4
+_MOST_PRINTED = 64 * 1024**2
 """A rule of thumb, for agents that report no usage."""
 
 _STDERR_CHARS = 500
@@ -271,7 +272,7 @@ class CliModels:
             wall=max(0.001, min(seconds, usual.wall)),
             idle=usual.idle,
             grace=usual.grace,
-            output_bytes=min(usual.output_bytes, provider_settings(settings).output_bytes),
+            output_bytes=min(usual.output_bytes, _MOST_PRINTED),
             kept_bytes=LONGEST_ANSWER,
         )
 

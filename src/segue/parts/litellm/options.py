@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from segue.config.settings import Settings
-from segue.domain.options import Bytes, Count, Options, Text
+from segue.domain.options import Count, Options, Text
 
 
 class ModelAlias(Options, frozen=True):
@@ -26,10 +26,6 @@ class ProviderSettings(Options, frozen=True):
     """Agents that may work as models at the same time; more calls wait."""
     record: bool = True
     """Store a trace of every call as events of a run; see `segue logs`."""
-    depth: Count = 4
-    """How deep profiles may be nested."""
-    output_bytes: Bytes = 64 * 1024**2
-    """Bytes one agent may print for an answer before it is stopped."""
     models: tuple[ModelAlias, ...] = ()
     """Names of your own for models, for the proxy and for profiles."""
 

@@ -70,9 +70,10 @@ class DesktopNotifier:
 
     Options = DesktopSettings
     name = "desktop"
+    timeout = 10.0
 
-    def __init__(self, options: DesktopSettings, _services: Services) -> None:
-        self.timeout = options.timeout
+    def __init__(self, _options: DesktopSettings, _services: Services) -> None:
+        """Needs no settings."""
 
     async def send(self, notification: Notification) -> None:
         """Run the program of this system."""

@@ -51,7 +51,7 @@ class NtfyNotifier:
             raise NotifyError(f"the variable {options.token_env} with the access token is not set.")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         message = build_message(options.topic.reveal(), notification)
-        await post_json(options.url.rstrip("/") + "/", message, headers, options.attempts, options.timeout)
+        await post_json(options.url.rstrip("/") + "/", message, headers, options.timeout)
 
 
 def _button(answer: AnswerButton) -> dict[str, Any]:

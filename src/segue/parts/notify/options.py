@@ -30,8 +30,6 @@ class DesktopSettings(Options, frozen=True):
 
     enabled: bool = False
     """Show a desktop notification."""
-    timeout: Seconds = 10
-    """Seconds the desktop's program may take."""
 
 
 class WebhookSettings(Options, frozen=True):
@@ -41,8 +39,6 @@ class WebhookSettings(Options, frozen=True):
     """Where to post notifications as JSON; none are posted if unset."""
     secret_env: str = ""
     """The environment variable with the key that signs them; unsigned if empty."""
-    attempts: Annotated[int, Meta(ge=1, le=20)] = 4
-    """How often to try to post one notification."""
     timeout: Seconds = 20
     """Seconds for one notification, all attempts together."""
 
@@ -59,8 +55,6 @@ class SlackSettings(Options, frozen=True):
     """The environment variable with the app's signing secret, with which the bridge checks answers."""
     users: tuple[str, ...] = ()
     """The members who may answer, by their ids; empty: everybody who sees the message."""
-    attempts: Annotated[int, Meta(ge=1, le=20)] = 4
-    """How often to try to post one notification."""
     timeout: Seconds = 20
     """Seconds for one notification, all attempts together."""
 

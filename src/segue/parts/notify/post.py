@@ -10,14 +10,13 @@ from segue.domain.notification import NotifyError
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 _PAUSE = 0.5
+_ATTEMPTS = 4
 _MAX_ANSWER = 64 * 1024
 
 
-async def post_json(
-    url: str, content: Mapping[str, Any], headers: Mapping[str, str], attempts: int, timeout: float
-) -> None:
+async def post_json(url: str, content: Mapping[str, Any], headers: Mapping[str, str], timeout: float) -> None:
     """Post the content; a failure that may pass is retried. Raises NotifyError, which names no address."""
-    policy = HttpPolicy(timeout=timeout, attempts=attempts, pause=_PAUSE, max_bytes=_MAX_ANSWER)
+    policy = HttpPolicy(timeout=timeout, attempts=_ATTEMPTS, pause=_PAUSE, max_bytes=_MAX_ANSWER)
     deadline = asyncio.get_running_loop().time() + timeout
     try:
         # The whole address is the base, so that no error message can quote a part of it.

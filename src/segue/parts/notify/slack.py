@@ -51,7 +51,7 @@ class SlackNotifier:
         if options.url is None:
             raise NotifyError("no address is set.")
         message = build_message(notification)
-        await post_json(options.url.reveal(), message, {}, options.attempts, options.timeout)
+        await post_json(options.url.reveal(), message, {}, options.timeout)
 
 
 def _plain(text: str) -> dict[str, Any]:

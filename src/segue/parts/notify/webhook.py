@@ -64,7 +64,7 @@ class WebhookNotifier:
         headers = {DELIVERY: delivery, **_signature_header(options, content)}
         if options.url is None:
             raise NotifyError("no address is set.")
-        await post_json(options.url.reveal(), content, headers, options.attempts, options.timeout)
+        await post_json(options.url.reveal(), content, headers, options.timeout)
 
 
 def _signature_header(options: WebhookSettings, content: dict[str, Any]) -> dict[str, str]:

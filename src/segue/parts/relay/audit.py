@@ -17,7 +17,7 @@ _QUIET_SECONDS = 1.0
 class Audit:
     """Writes the log; no action runs unless it was logged first."""
 
-    def __init__(self, path: Path, max_bytes: int, files: int, redactor: Redactor) -> None:
+    def __init__(self, path: Path, redactor: Redactor, max_bytes: int = 10 * 1024**2, files: int = 5) -> None:
         self.path = path
         self._max_bytes = max_bytes
         self._files = files

@@ -123,10 +123,6 @@ class RelaySettings(Options, frozen=True):
     """Seconds you have to confirm; no answer means no."""
     keep_days: Amount = 7
     """Days to keep results, found by their Idempotency-Key."""
-    audit_bytes: Annotated[int, Meta(ge=4096)] = 10 * 1024**2
-    """Bytes of the audit log before a new file is started."""
-    audit_files: Annotated[int, Meta(ge=1, le=100)] = 5
-    """Old files of the audit log to keep."""
     actions: dict[ActionName, ActionSettings] = {}
     """What may be run: see `segue help relay`."""
 

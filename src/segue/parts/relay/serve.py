@@ -32,7 +32,7 @@ async def serve(settings: RelaySettings, folder: Path, announce: Callable[[str],
     check(settings, tokens)
     tls = _load_tls(settings)
     redactor = Redactor(_find_secrets(settings), later=user_secrets)
-    audit = Audit(folder / "audit.jsonl", settings.audit_bytes, settings.audit_files, redactor)
+    audit = Audit(folder / "audit.jsonl", redactor)
     stopped = asyncio.Event()
     with _lock(folder), on_interrupt(stopped.set):
         async with _service(settings, folder, audit, redactor) as service:

@@ -1,0 +1,51 @@
+"""Whoever reads the output of a run may end before it does."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.cli.place import SEGUE, Place
+
+
+def read_start(place: Place, lines: int, *args: str, streams: str = "") -> subprocess.CompletedProcess[bytes]:
+    """Run a command whose output is read by `head`; its exit code counts."""
+    script = f'set -o pipefail; "$@" {streams} | head -n {lines}'
+    return subprocess.run(
+        ["bash", "-c", script, "bash", *SEGUE, *args], cwd=place.repo, env=place.env, capture_output=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "args", "streams"),
+    [(1, ("--json",), ""), (0, ("--json",), ""), (1, (), "2>&1"), (0, ("--quiet",), "2>&1")],
+    ids=["records", "nothing is read", "both streams", "quiet"],
+)
+def test_a_run_outlives_who_reads_it(place: Place, lines: int, args: tuple[str, ...], streams: str) -> None:
+    ended = read_start(place, lines, "run", "plan.md", "--agent", "scripted", *args, streams=streams)
+    assert ended.returncode == 0, ended.stderr
+    run = place.json("status", "last")
+    assert run["state"] == "done"
+    assert {task["state"] for task in run["tasks"]} == {"done"}
+    assert (b"nobody reads stdout" in ended.stderr) == (not streams)
+
+
+def test_the_exit_code_is_still_that_of_the_run(place: Place) -> None:
+    place.config('agent = "command"\n[agents.command]\nargv = ["false"]\n')
+    ended = read_start(place, 1, "run", "plan.md", "--json", "--task", "1")
+    assert ended.returncode == 3, ended.stderr
+
+
+def test_a_run_that_continues_outlives_who_reads_it(place: Place) -> None:
+    place.segue("run", "plan.md", "--agent", "scripted", "--pause-after-task", code=3)
+    assert read_start(place, 1, "resume", "--json").returncode == 3
+    assert read_start(place, 0, "resume", streams="2>&1").returncode in (0, 3)
+    done = place.json("status", "last")
+    assert [task["state"] for task in done["tasks"]] == ["done"] * 3
+
+
+def test_what_only_shows_ends_with_who_reads_it(place: Place) -> None:
+    place.segue("run", "plan.md", "--agent", "scripted")
+    ended = read_start(place, 1, "logs", "last", "--json")
+    assert (ended.returncode, ended.stderr) == (0, b"")  # as of other programs, a closed pipe is no error
