@@ -209,7 +209,9 @@ SHOP_JAVA, TESTS_JAVA = "src/main/java/shop/Shop.java", "src/test/java/shop"
 JAVA: Files = {
     "pom.xml": POM,
     SHOP_JAVA: "package shop;\n\nclass Shop {\n    static int total(int a, int b) { return a + b; }\n}\n",
-    f"{TESTS_JAVA}/TotalTest.java": JUNIT_TEST.replace("NAME", "Total").replace("RESULT", "3, Shop.total(1, 2)"),
+    f"{TESTS_JAVA}/TotalTest.java": JUNIT_TEST.replace("NAME", "Total").replace(
+        "RESULT", "3, Shop.total(1, 2)"
+    ),
 }
 JAVA_DONE: Files = {
     SHOP_JAVA: "package shop;\n\nclass Shop {\n    static int total(int a, int b) { return a + b; }\n\n    static int mean(int a, int b) { return total(a, b) / 2; }\n}\n",
