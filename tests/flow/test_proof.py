@@ -168,6 +168,14 @@ def test_levels_say_no_more_than_was_seen(found: list[CheckResult], unseen: bool
     assert more.rank >= level.rank, "another check that passes takes nothing away"
 
 
+def test_a_check_that_a_comment_turned_green_shows_nothing() -> None:
+    lint = CheckResult("lint", 0, "", CheckState.PASSED, seal=Seal.SEALED, repaired=("lint",))
+    assert [level_of([lint], inert=True, mute=mute)[0] for mute in (True, False)] == [
+        Level.CHANGED,
+        Level.CHECKED,
+    ]
+
+
 def verdict(*met: bool) -> Verdict:
     criteria = tuple(CriterionVerdict(str(number), one, "quote") for number, one in enumerate(met))
     result = Result.PASS if all(met) else Result.PARTIAL if any(met) else Result.FAIL

@@ -56,6 +56,13 @@ BLUNT_PYTHON = [
         IMPORT + "def test_total():\n    result = total([10, 20], 10)\n    print(result)\n",
         False,
     ),
+    _python(
+        "calls what a decorator returns, and suppresses",
+        "import contextlib\nfrom shop import loud\n\ndef test_loud():\n    said = []\n    loud(said.append)('a')\n"
+        "    with contextlib.suppress(AssertionError):\n        assert said == ['A']\n",
+        False,
+        SHOP + "\n\ndef loud(function):\n    return function\n",
+    ),
     _python("calls and ignores", IMPORT + "def test_total():\n    total([1], 1)\n", False),
     _python("a tuple", IMPORT + "def test_total():\n    assert (total([10, 20]) == 30, 'sum')\n", False),
     _python(
@@ -167,6 +174,20 @@ HONEST_PYTHON = [
         SHOP,
         cli="import sys\n\n\ndef main():\n    if len(sys.argv) < 2:\n        sys.exit(2)\n"
         "    print(f'three: {int(sys.argv[1])}')\n\n\nif __name__ == '__main__':\n    main()\n",
+    ),
+    _python(
+        "a decorator",
+        "from shop import loud\n\ndef test_loud():\n    said = []\n    loud(said.append)('a')\n    assert said == ['A']\n",
+        True,
+        SHOP + "\n\ndef loud(function):\n    return lambda text: function(text.upper())\n",
+    ),
+    _python(
+        "a command line that must succeed",
+        "import subprocess, sys\n\ndef test_main():\n    line = [sys.executable, 'cli.py', '3']\n"
+        "    assert subprocess.run(line, stdout=-1, text=True, check=True).stdout == 'three: 3\\n'\n",
+        True,
+        SHOP,
+        cli="import sys\n\n\ndef main():\n    print(f'three: {int(sys.argv[1])}')\n\n\nif __name__ == '__main__':\n    main()\n",
     ),
     _python(
         "a class by its public face",

@@ -11,7 +11,7 @@ import pytest
 
 from segue.domain.proof import CheckState, Seal
 from segue.proof.execute import SealOptions
-from tests.proof.projects import Checkout, Files, is_refused, needs_sandbox
+from tests.proof.projects import Checkout, Files, find_unsettled, is_refused, needs_sandbox
 
 
 @cache
@@ -109,3 +109,44 @@ def test_a_copy_leaves_the_work_tree_as_it_was(tmp_path: Path) -> None:
     result = project.check(HONEST, CARGO)
     assert result.state is CheckState.PASSED, result
     assert not project.git("status", "--porcelain")
+
+
+NEXTEST = '''"""Starts test binaries as cargo-nextest does: it lists them, then a process for each test."""
+
+import json
+import os
+import subprocess
+import sys
+
+[runner] = [v.split() for k, v in os.environ.items() if k.endswith("GNU_RUNNER")] or [[]]
+cargo = ["cargo", "test", "--offline", "--no-run", "--message-format", "json-render-diagnostics"]
+built = subprocess.run(cargo, stdout=subprocess.PIPE, text=True)
+if built.returncode:
+    sys.exit(101)
+made = [json.loads(line) for line in built.stdout.splitlines()]
+binaries = [one["executable"] for one in made if one.get("executable") and one["profile"]["test"]]
+status = 0
+for binary in binaries:
+    listing = [*runner, binary, "--list", "--format", "terse"]
+    said = subprocess.run(listing, stdout=subprocess.PIPE, text=True, check=True).stdout
+    for line in said.splitlines():
+        name, _, kind = line.rpartition(": ")
+        if kind == "test" and subprocess.run([*runner, binary, name, "--exact", "--nocapture"]).returncode:
+            status = 100
+sys.exit(status)
+'''
+BY_NEXTEST = ("python3", "nextest.py")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["honest", "a test fewer", "an exit in the function", "nothing else"])
+def test_a_process_for_each_test_reports_like_one_for_all(tmp_path: Path, name: str) -> None:
+    fewer: Files = {**HONEST, "tests/calc.rs": ADD}
+    change = {"honest": HONEST, "a test fewer": fewer, **CHEATS}[name]
+    result = Checkout(tmp_path, {**BASE, "nextest.py": NEXTEST}).check(change, BY_NEXTEST)
+    if name in CHEATS:
+        assert is_refused(result), result
+        return
+    assert result.state is CheckState.PASSED, (result.reason, result.output)
+    assert (result.runner, result.proved) == ("cargo test", ("tests/calc.rs::add",))
+    assert find_unsettled(result) == (["tests/calc.rs"] if name == "a test fewer" else [])

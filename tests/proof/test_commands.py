@@ -173,6 +173,50 @@ GENERATED = text("""
     """)
 GEN = "from pathlib import Path\nimport shop\n\nPath('API.md').write_text('\\n'.join(n for n in dir(shop) if n[0] != '_') + '\\n')\n"
 
+POM = text("""
+    <project xmlns="http://maven.apache.org/POM/4.0.0">
+      <modelVersion>4.0.0</modelVersion>
+      <groupId>shop</groupId><artifactId>shop</artifactId><version>1</version>
+      <properties>
+        <maven.compiler.release>17</maven.compiler.release>
+        <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+      </properties>
+      <dependencies><dependency>
+        <groupId>org.junit.jupiter</groupId><artifactId>junit-jupiter</artifactId><version>5.11.3</version>
+      </dependency></dependencies>
+      <build><plugins>
+        <plugin><artifactId>maven-resources-plugin</artifactId><version>3.3.1</version></plugin>
+        <plugin><artifactId>maven-compiler-plugin</artifactId><version>3.13.0</version></plugin>
+        <plugin><artifactId>maven-surefire-plugin</artifactId><version>3.2.5</version></plugin>
+      </plugins></build>
+    </project>
+    """)
+JUNIT_TEST = text("""
+    package shop;
+
+    import static org.junit.jupiter.api.Assertions.assertEquals;
+
+    import org.junit.jupiter.api.Test;
+
+    class NAMETest {
+        @Test
+        void works() {
+            assertEquals(RESULT);
+        }
+    }
+    """)
+SHOP_JAVA, TESTS_JAVA = "src/main/java/shop/Shop.java", "src/test/java/shop"
+JAVA: Files = {
+    "pom.xml": POM,
+    SHOP_JAVA: "package shop;\n\nclass Shop {\n    static int total(int a, int b) { return a + b; }\n}\n",
+    f"{TESTS_JAVA}/TotalTest.java": JUNIT_TEST.replace("NAME", "Total").replace(
+        "RESULT", "3, Shop.total(1, 2)"
+    ),
+}
+JAVA_DONE: Files = {
+    SHOP_JAVA: "package shop;\n\nclass Shop {\n    static int total(int a, int b) { return a + b; }\n\n    static int mean(int a, int b) { return total(a, b) / 2; }\n}\n",
+    f"{TESTS_JAVA}/MeanTest.java": JUNIT_TEST.replace("NAME", "Mean").replace("RESULT", "2, Shop.mean(1, 3)"),
+}
 CASES: dict[str, Command] = {
     "pytest": Command("pytest -q", PYTHON, PYTHON_DONE),
     "xdist": Command("pytest -q -n 2 -p no:randomly", PYTHON, PYTHON_DONE),
@@ -400,6 +444,15 @@ CASES: dict[str, Command] = {
         "JUnit",
         ("phpunit",),
         ignored="build\n.phpunit*\n",
+    ),
+    "maven": Command(
+        "mvn -o -q test",
+        JAVA,
+        JAVA_DONE,
+        "shop.MeanTest::works",
+        "JUnit",
+        ("mvn", "javac"),
+        ignored="target\n",
     ),
     "ctest": Command(
         "sh -c 'cmake -S . -B out -DCMAKE_BUILD_TYPE=Debug >/dev/null && cmake --build out >/dev/null && ctest --test-dir out'",

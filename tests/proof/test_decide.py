@@ -120,6 +120,18 @@ def test_a_file_that_could_not_be_loaded_before_proves_only_what_sabotage_breaks
     assert new.tests == 2
 
 
+def test_a_test_that_ends_otherwise_without_the_change_needs_it_if_sabotage_breaks_it() -> None:
+    key = "a.py::one"
+    crashed = Observed(1, Report({key: case(key, FAILED, Reason.OTHER)}, 1, Canary.FAILED, ("pytest",)))
+    new, base = observed({key: PASSED}), observed({})
+    broken, fine = observed({key: FAILED}), observed({key: PASSED})
+    proved = [
+        decide(Runs(base, new, new, old_code=crashed, sabotage=sabotage)).proved
+        for sabotage in (broken, fine, None)
+    ]
+    assert proved == [(key,), (), ()]
+
+
 def test_a_lint_step_that_fails_after_the_tests_counts() -> None:
     run = observed({IDS[0]: PASSED})
     decision = decide(Runs(run, run, Observed(2, run.report)))

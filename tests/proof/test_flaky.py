@@ -224,6 +224,24 @@ def test_only_the_tests_that_decide_are_repeated(tmp_path: Path, oracle: Oracle)
     assert oracle.asked["calm/head"] == 1
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("same_run", [True, False])
+def test_a_flaky_test_is_looked_into_once_in_a_run(tmp_path: Path, oracle: Oracle, same_run: bool) -> None:
+    project, first = examine(tmp_path, oracle, Case({"old/head": "FP"}, touched=True))
+    assert first.cap
+    project.advance()
+    oracle.answers = {"old/later": "FP"}
+    oracle.asked.clear()
+    if not same_run:
+        project.scratch = tmp_path / "another run"
+    change = HEAD.replace("head", "later").replace("list(", "tuple(")
+    later = project.check({"shop.py": change}, UNITTEST)
+    assert (later.state, later.flaky) == (CheckState.PASSED, (OLD_TEST,))
+    assert bool(later.cap) is not same_run
+    tries = 2  # of the test that became flaky, without the change
+    assert oracle.asked["old/head"] == (1 if same_run else 1 + tries)
+
+
 ORDER = """import unittest
 
 import shop

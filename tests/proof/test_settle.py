@@ -234,3 +234,25 @@ def test_tests_that_wait_for_the_product_are_no_changed_tests(tmp_path: Path, ru
     assert len(result.proved) == 2, result
     fitted = project.check(edited, argv, words=words)
     assert find_unsettled(fitted), fitted
+
+
+BOOK = "def balance(entries):\n    return sum(entries)\n"
+BROKEN_BOOK = (
+    "def balance(entries):\n    return max(entries)\n\n\ndef largest(entries):\n    return max(entries)\n"
+)
+OWN_TEST = "\n\ndef test_largest():\n    from book import largest\n\n    assert largest([1, 2]) == 2\n"
+
+
+@needs_sandbox
+@pytest.mark.thorough
+@pytest.mark.parametrize("still_looks", [True, False])
+def test_what_an_unsettled_test_covered_must_still_be_looked_at(tmp_path: Path, still_looks: bool) -> None:
+    test = "from book import balance\n\n\ndef test_balance():\n    assert balance([1, 2]) == 3\n"
+    changed = test.replace("== 3", "> 1") if still_looks else "def test_nothing():\n    pass\n"
+    base: Files = {"book.py": BOOK, "tests/test_book.py": test}
+    change: Files = {"book.py": BROKEN_BOOK, "tests/test_book.py": changed + OWN_TEST}
+    result = Checkout(tmp_path, base).check(
+        change, command(""), words="Add `largest` to book.py, and test it."
+    )
+    assert find_unsettled(result) == ["tests/test_book.py"], result
+    assert result.exercises is still_looks

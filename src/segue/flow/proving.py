@@ -30,7 +30,9 @@ async def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] 
     independent, dropped = conclude_tests(state)
     unseen = independent is not None and bool(independent.proved)
     idle = scope.is_empty and state.task.kind is TaskKind.VERIFY_ONLY
-    level, reasons = level_of(state.checks, unseen=unseen, inert=bool(scope.untestable), idle=idle)
+    level, reasons = level_of(
+        state.checks, unseen=unseen, inert=bool(scope.untestable), mute=scope.is_comment, idle=idle
+    )
     if state.task.kind is TaskKind.VERIFY_ONLY and not level.proven:
         reasons.insert(0, "the task names no command that could be run to verify it")
     again, held = count_holding(context, state)
@@ -86,13 +88,19 @@ def is_exempt(state: TaskState, scope: Scope) -> bool:
 
 
 def level_of(
-    checks: Sequence[CheckResult], *, unseen: bool = False, inert: bool = False, idle: bool = False
+    checks: Sequence[CheckResult],
+    *,
+    unseen: bool = False,
+    inert: bool = False,
+    mute: bool = False,
+    idle: bool = False,
 ) -> tuple[Level, list[str]]:
     """Return the level that checks have shown, and why it is not higher.
 
     `unseen`: tests that the agent never saw pass, and did not before. `inert`: nothing was changed that a
-    program could run. `idle`: nothing was changed at all, so there is no change to exercise. A scenario is a
-    test like others: the agent can read it.
+    program could run. `mute`: only comments were, which can tell a check to be silent. `idle`: nothing was
+    changed at all, so there is no change to exercise. A scenario is a test like others: the agent can read
+    it.
     """
     own = [check for check in checks if not check.of]
     weak = list(dict.fromkeys(weakness for check in own for weakness in check.weaknesses))
@@ -104,6 +112,8 @@ def level_of(
         return Level.CHANGED, [*(nothing if checks else ["no checks ran"]), *weak]
     sealed = [check for check in said if check.seal is not Seal.NONE]
     looking = [check for check in sealed or said if idle or _looks(check, inert)]
+    if mute and looking:
+        return Level.CHANGED, ["only comments were changed, and a check may be silent because of them", *weak]
     if not looking:
         return Level.CHANGED, ["no check is known to exercise the change", *weak]
     if not sealed:

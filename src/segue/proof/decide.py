@@ -401,12 +401,18 @@ def _needed(case: CaseResult, before: Report | None, sabotage: Observed | None) 
     known = before.tests.get(case.id) if before is not None else None
     if known is not None:
         if known.outcome is FAILED:
-            return _is_right(known) or None
+            # Such as a program that is not there: then sabotage tells whether it needs the change.
+            return _is_right(known) or _fails_on(case, sabotage) or None
         return False if known.outcome is PASSED else None
     unloaded = before.unloaded(case) if before is not None else None
     if unloaded is not None and not _is_right(unloaded):
         return None
     # Its file could not be loaded, or nothing could: only sabotage tells which of its tests need the change.
+    return _fails_on(case, sabotage)
+
+
+def _fails_on(case: CaseResult, sabotage: Observed | None) -> bool | None:
+    """Return whether a test fails on sabotaged code; None: not known."""
     if sabotage is None:
         return None
     if sabotage.report is None:

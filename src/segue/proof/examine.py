@@ -23,12 +23,13 @@ from segue.proof.describe import describe, equal_to_all, is_wrong, only_silenced
 from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
-from segue.proof.mutation.mutate import sabotage
+from segue.proof.mutation.mutate import sabotage, sabotage_old
 from segue.proof.mutation.sharpness import Sharpness, measure, patience
 from segue.proof.obstacles import find_obstacle
 from segue.proof.ordinary import Repetition, narrow
 from segue.proof.paths import PathKind, matches_any
 from segue.proof.repeats import KnownFlaky, Repeats
+from segue.proof.report import TestOutcome
 from segue.proof.runners import FALLBACKS, LAST, RUNNERS, WHOLE, Project, Purpose, Runner
 from segue.proof.runs import Observed, Runs
 from segue.proof.selection import (
@@ -143,6 +144,9 @@ class SealedCheck(Struct):
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
         result = await settle_check(result, self.comparison, decision, runs, self.words)
+        if result.unsettled and result.noticed and not await self._still_looks(recipe, runs.new):
+            self.caps += ("no test looks any more at what was changed of the old code",)
+            result = replace(result, noticed=False)
         if decision.state is CheckState.PASSED:
             open_questions = any(one.how is HowSettled.UNSETTLED for one in result.changed_tests)
             self.idle = control if open_questions or recipe.control is Control.BASE else ()
@@ -480,13 +484,24 @@ class SealedCheck(Struct):
         if self.kind is TaskKind.TEST_FIRST:
             return None
         broken = await asyncio.to_thread(sabotage, await self._changed_files())
-        if not broken:
-            return None
+        return await self._run_broken(recipe, seconds, broken, wanted) if broken else None
+
+    async def _run_broken(
+        self, recipe: Recipe, seconds: float, broken: Mapping[str, bytes], wanted: Collection[str] = ()
+    ) -> Observed:
         try:
             async with asyncio.timeout(patience(seconds)):
                 return await self._run(recipe, broken, wanted=wanted)
         except TimeoutError:
             return _NOTHING_RAN
+
+    async def _still_looks(self, recipe: Recipe, new: Observed) -> bool:
+        """Return whether something fails where the old functions do that were changed with their tests."""
+        broken = await asyncio.to_thread(sabotage_old, await self._changed_files())
+        seen = await self._run_broken(recipe, new.seconds, broken) if broken else None
+        if seen is None or seen.report is None or new.report is None:
+            return seen is None or seen.exit_code != 0
+        return bool(new.report.ids(TestOutcome.PASSED) - seen.report.ids(TestOutcome.PASSED))
 
     async def _changed_files(self) -> dict[str, tuple[str, str]]:
         """Return the product's changed files, before and after."""

@@ -61,6 +61,11 @@ class Scope(Struct, frozen=True):
         return not self.paths
 
     @property
+    def is_comment(self) -> bool:
+        """Whether nothing but comments and layout was changed."""
+        return self.parts == (ChangePart.COMMENTS,)
+
+    @property
     def untestable(self) -> str:
         """Why no test could tell the change; empty: one could, or nothing was changed."""
         if not self.parts or ChangePart.PROGRAM in self.parts:

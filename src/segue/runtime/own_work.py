@@ -230,7 +230,7 @@ class _Check:
         return CheckedWork(build_own_card(card, checks), checks, examined, scope.paths, card.proof)
 
     def _prove(self, results: Sequence[CheckResult], scope: Scope) -> Proof:
-        level, reasons = level_of(results, inert=bool(scope.untestable))
+        level, reasons = level_of(results, inert=bool(scope.untestable), mute=scope.is_comment)
         return Proof(
             level=level,
             reasons=tuple(reasons),

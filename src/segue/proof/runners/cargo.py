@@ -1,4 +1,4 @@
-"""cargo test: a script that runs the test binaries, which Cargo takes from a variable."""
+"""cargo test and nextest: a script that runs the test binaries, which Cargo takes from a variable."""
 
 from __future__ import annotations
 
@@ -70,22 +70,26 @@ def _arm(stage: Stage) -> Mapping[str, str]:
 def _read(stage: Stage, ended: Ended) -> Report | None:
     """Return what the binaries reported, and which could not be compiled."""
     tests: dict[str, CaseResult] = {}
-    canaries: list[Canary] = []
-    files = 0
+    binaries: dict[str, set[Canary]] = {}
+    finished: set[str] = set()
     for text in read_texts(stage, f"{stage.token}c"):
-        found, canary, finished = _cases(text, stage)
-        files += finished
-        canaries += [canary] if found else []
+        # nextest starts a process for each test, and only one of a binary's has the canary.
+        binary = text.split("\n", 2)[1]
+        found, canary, is_finished = _cases(text, stage)
+        finished |= {binary} if is_finished else set()
+        if found or canary is not Canary.ABSENT:
+            binaries.setdefault(binary, set()).add(canary)
         for case in found:
             add_case(tests, case)
     for case in _not_built(stage, f"{ended.out}\n{ended.err}"):
         tests[case.id] = case
-    if not tests and not files:
+    if not tests and not finished:
         return None
+    canaries = [join_canaries(seen - {Canary.ABSENT}) for seen in binaries.values()]
     weak = any(not case.file for case in tests.values())
     return Report(
         tests,
-        files,
+        len(finished),
         join_canaries(canaries),
         (_RUNNER,) if tests else (),
         (_IN_PRODUCT,) if weak else (),

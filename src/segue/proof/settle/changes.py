@@ -16,6 +16,7 @@ from segue.proof.settle.tokens import has_grown, only_waits
 from segue.proof.settle.units import Check, TestFile, Unit
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_IMPORT_WORDS = frozenset("import from as default type require const let var".split())
 _TOKENS = re.compile(r"[A-Za-z_]{3,}|\d+")
 
 
@@ -191,7 +192,7 @@ def _imports_are_fine(change: TaskChange, file: TestFile) -> bool:
         name for unit in file.units if not unit.name for one in unit.checks for name in one.names | one.values
     }
     places = {re.sub(r"\.\w+$", "", path) for path in change.code_after}
-    allowed = old | change.known | places
+    allowed = old | change.known | places | _IMPORT_WORDS
     for one in change.new.values():
         lines = [check for unit in one.units if not unit.name for check in unit.checks]
         is_near = one.path not in change.before or one.path == file.path

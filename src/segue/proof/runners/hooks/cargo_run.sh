@@ -5,6 +5,12 @@ case $1 in
 */deps/*) ;;
 *) exec "$@" ;;
 esac
+# What tests print belongs into the report, with the reason why they fail.
+unset RUST_TEST_NOCAPTURE
+for word; do
+	shift
+	case $word in --nocapture | --no-capture) ;; *) set -- "$@" "$word" ;; esac
+done
 report=REPORTS/TOKEN-$$
 {
 	pwd -P
