@@ -19,6 +19,7 @@ from segue.domain.results import Nothing, StepFacts, StepResult
 from segue.domain.run import StepState
 from segue.flow.agents import Launcher
 from segue.ports import Agent, HearingAgent
+from segue.prompts.task import words_prompt
 from segue.store.database import EVERY_SECOND, Disconnected
 
 
@@ -36,10 +37,14 @@ class Listener(Struct, frozen=True):
         return "turn" if self.agent.can.follow_up else "launch"
 
     def tell(self, words: Mapping[int, str]) -> None:
-        """Tell the agent, where it can be told now; what it was told before is not told again."""
+        """Tell the agent, where that can be done now; what it was told before is not told again."""
         if isinstance(self.agent, HearingAgent):
             for number, text in words.items():
                 self.agent.tell(self.token, number, text)
+
+    def tell_said(self, said: Mapping[int, str]) -> None:
+        """Tell the agent what people said."""
+        self.tell({number: words_prompt((text,)).text for number, text in said.items()})
 
 
 async def say(launcher: Launcher, task: str, text: str) -> bool:
@@ -57,7 +62,7 @@ async def say(launcher: Launcher, task: str, text: str) -> bool:
 async def listening(launcher: Launcher, task: str, agent: Agent, token: str) -> AsyncIterator[None]:
     """Take what people say about a task while the block runs its agent, and tell it where it can be told."""
     listener = launcher.listeners[task] = Listener(agent, token)
-    listener.tell(launcher.view.unheard(task))
+    listener.tell_said(launcher.view.unheard(task))
     listens = asyncio.create_task(_listen(launcher, task, listener))
     try:
         yield
@@ -72,7 +77,7 @@ async def _listen(launcher: Launcher, task: str, listener: Listener) -> None:
         with suppress(Disconnected, StoreFull):  # whoever works notices it, and decides
             await _take(launcher, task, await launcher.journal.wait(said_about(task)) or {}, listener.how)
             await launcher.journal.store()
-            listener.tell(launcher.view.unheard(task))
+            listener.tell_said(launcher.view.unheard(task))
             continue
         await asyncio.sleep(EVERY_SECOND)
 
