@@ -330,6 +330,7 @@ def agent(services: Services, **options: Any) -> ClaudeAgent:
 
 
 ALWAYS = ["-p", "--output-format", "stream-json", "--verbose"]
+ALWAYS += ["--input-format", "stream-json", "--replay-user-messages"]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """The process between Segue and an agent that speaks the Agent Client Protocol.
 
 The protocol is a conversation, but an agent that outlives Segue has nobody to talk to. So Segue starts and
-adopts this small driver instead: it gets one JSON document on stdin (see `AcpAgent`), starts the agent as its
-child, talks to it, and prints one JSON line for everything it sees:
+adopts this small driver instead: it gets one JSON document on stdin (see `AcpAgent`), and lines with what to
+prompt next while the agent works. It starts the agent as its child, talks to it, and prints one JSON line for
+everything it sees:
 
     {"type": "start", …}                     what the agent says about itself
     {"type": "session", "id": …, "how": "new" | "load" | "resume"}
@@ -11,8 +12,9 @@ child, talks to it, and prints one JSON line for everything it sees:
     {"type": "tool", "state": "started" | "updated" | "completed", "name": …, "input": …, …}
     {"type": "permission", "name": …, "allowed": true | false, …}
     {"type": "usage" | "plan" | "raw", …}
+    {"type": "said", "number": …}            what it is told now, after a turn
     {"type": "lost", "bytes": …}             a line that is too long to be read
-    {"type": "result", "stop_reason": …}     or
+    {"type": "result", "stop_reason": …}     after each turn, or
     {"type": "error", "stage": …, "code": …, "message": …}   or
     {"type": "died", "stage": …, "message": …}
 
@@ -54,7 +56,7 @@ class Stopped(BaseException):
 
 def main(_arguments: list[str]) -> int:
     """Read the job, have the conversation, stop the agent."""
-    job = json.loads(sys.stdin.buffer.read())
+    job = json.loads(sys.stdin.buffer.readline())
     for name in ("SIGINT", "SIGTERM", "SIGBREAK"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _stop)
@@ -64,7 +66,7 @@ def main(_arguments: list[str]) -> int:
         message = f"{job['argv'][0]}: {error.strerror}"
         _print({"type": "error", "stage": "start", "code": None, "message": message})
         return 1
-    client = AcpClient(agent, _print, job)
+    client = AcpClient(agent, _print, job, map(json.loads, sys.stdin.buffer))
     try:
         return _talk(client, agent)
     except Stopped as stopped:

@@ -18,7 +18,7 @@ from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_event
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink, split
-from segue.domain.events import AgentText, AgentTool, AgentUsage, Event
+from segue.domain.events import AgentText, AgentTool, AgentUsage, Event, WordsDelivered
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.text import AnswerText
@@ -120,7 +120,9 @@ def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]
 _BY_STATUS = {404: FailureKind.NOT_STARTED, 413: FailureKind.CONTEXT}
 _READING = {"Read", "Search", "Think", "WebSearch", "WebFetch"}
 _DETAILS = ("kind", "title")
-_ENDS = {"start", "session", "proposal", "tool", "result", "error", "died"}
+RESULT = '"type": "result"'
+"""What only a line of the driver with a result has: inside of a text the quotes would be escaped."""
+_ENDS = {"start", "said", "session", "proposal", "tool", "result", "error", "died"}
 """Lines that end a message. All others may come in the middle of one, which must not lose its beginning."""
 _TOKENS = {
     "input_tokens": "inputTokens",
@@ -170,6 +172,7 @@ class AcpLines:
                 "usage": self._read_cost,
                 "raw": self._read_raw,
                 "lost": self._read_lost,
+                "said": lambda line: [WordsDelivered((as_count(line.get("number")),), "session")],
                 **dict.fromkeys(("start", "plan", "mode", "retry", "wait"), lambda line: [raw_event(line)]),
                 **dict.fromkeys(("result", "error", "died"), self._read_last),
             },

@@ -1,7 +1,8 @@
 """The claude agent: Claude Code, the program `claude`, without its terminal interface.
 
 See `segue help agents` for the flags and what they allow, and `lines` for what it prints. Each launch is
-one process that gets the prompt on stdin; all launches of a run share a configuration folder of their own.
+one process that gets the prompt on stdin, and more while it works; all launches of a run share a
+configuration folder of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 
 from msgspec import field
 
-from segue.agents.claude.lines import LOGIN, ClaudeLines
+from segue.agents.claude.lines import LOGIN, RESULT, ClaudeLines, write_message
 from segue.agents.local.launch import SessionUsage, flag, run_program
 from segue.agents.local.program import (
     InstalledProgram,
@@ -143,12 +144,18 @@ class ClaudeAgent:
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
         if job.mode is Mode.EDIT and self._options.permission_mode == "bypassPermissions" and is_root:
             variables["IS_SANDBOX"] = "1"  # otherwise it refuses to run as root
-        return self._program.command(job, self._arguments(job), variables, places)
+        prompt = write_message(job.prompt.text) + "\n"
+        return self._program.command(job, self._arguments(job), variables, places, prompt, RESULT)
+
+    def tell(self, token: str, number: int, text: str) -> None:
+        """Have Claude read more: before the next request to its model, or when it has ended its turn."""
+        self._services.processes.tell(token, number, write_message(text, number))
 
     def _arguments(self, job: Job) -> list[str]:
         options = self._options
         return [
             *("-p", "--output-format", "stream-json", "--verbose"),
+            *("--input-format", "stream-json", "--replay-user-messages"),
             *(["--include-partial-messages"] if job.hear else []),
             *self._permissions(job),
             *flag("--model", job.model),

@@ -5,8 +5,10 @@ There may be several results; the last one counts.
 
 from __future__ import annotations
 
+import json
 import re
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_money, as_table, as_text, clip, shrink
-from segue.domain.events import AgentUsage, Event
+from segue.domain.events import AgentUsage, Event, WordsDelivered
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 
@@ -130,6 +132,29 @@ _MESSAGE_TOKENS = {
 }
 
 
+RESULT = '"type":"result"'
+"""What only a line with a result has: inside of a text the quotes would be escaped."""
+_NUMBERS = 2**32
+_OURS = uuid.uuid5(uuid.NAMESPACE_OID, "what Segue says").int // _NUMBERS
+
+
+def write_message(text: str, number: int | None = None) -> str:
+    """Return a message for Claude's stdin; one with a number is known by it when Claude prints it again."""
+    message: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": text}}
+    if number is not None:
+        message["uuid"] = str(uuid.UUID(int=_OURS * _NUMBERS + number))
+    return json.dumps(message)
+
+
+def read_number(message: Json) -> int | None:
+    """Return the number of a message that Claude prints because its model gets it; None if it has none."""
+    try:
+        ours, number = divmod(uuid.UUID(as_text(message.get("uuid"))).int, _NUMBERS)
+    except ValueError:
+        return None
+    return number if message.get("isReplay") and ours == _OURS else None
+
+
 class ClaudeLines:
     """Remembers what the outcome of a launch needs."""
 
@@ -155,6 +180,7 @@ class ClaudeLines:
                 "result": self._read_result,
                 "rate_limit_event": self._read_limit,
                 "stream_event": self._read_piece,
+                "command_lifecycle": lambda _line: [],
             },
             hear=hear,
         )
@@ -257,8 +283,10 @@ class ClaudeLines:
             yield from self._lines.keep_unknown(block)
 
     def _read_user(self, line: Json) -> list[Event]:
-        """Read the results of tools; anything else is the prompt, which is stored elsewhere."""
+        """Read the results of tools, and what Claude was told; anything else is the prompt."""
         self.is_finished = False
+        if (number := read_number(line)) is not None:
+            return [WordsDelivered((number,), "session")]
         results = [block for block in _blocks(line) if block.get("type") == "tool_result"]
         return [self._finish_tool(block, line) for block in results]
 

@@ -152,16 +152,19 @@ def make_command(
     variables: Mapping[str, str] | None = None,
     stdin: str | None = None,
     own: Places = NOTHING,
+    turn_end: str = "",
 ) -> Command:
     """Return the command that does a job: it gets the prompt on stdin unless `stdin` says otherwise.
 
     Its environment has the variables that are always allowed, those named in `passed`, the given ones, and
-    the labels of the job. `own` is what it needs in a sandbox, beside the work tree.
+    the labels of the job. `own` is what it needs in a sandbox, beside the work tree; `turn_end` is what it
+    prints when it has done what its stdin said, where that takes more lines meanwhile.
     """
     labels = {f"SEGUE_{name.upper()}": value for name, value in job.labels.items()}
     env = inside_environment(passed, {**(variables or {}), **labels})
     text = job.prompt.text if stdin is None else stdin
-    return Command(tuple(argv), job.workspace, env, text.encode("utf-8", "replace"), job.limits, own)
+    data = text.encode("utf-8", "replace")
+    return Command(tuple(argv), job.workspace, env, data, job.limits, own, turn_end=turn_end)
 
 
 async def run_program(

@@ -140,11 +140,17 @@ class InstalledProgram:
         return found or self._given or self._program.names[0]
 
     def command(
-        self, job: Job, arguments: Iterable[str], variables: Mapping[str, str], own: Places = NOTHING
+        self,
+        job: Job,
+        arguments: Iterable[str],
+        variables: Mapping[str, str],
+        own: Places = NOTHING,
+        stdin: str | None = None,
+        turn_end: str = "",
     ) -> Command:
-        """Return the command that does a job, with the prompt on stdin; `own` is for its sandbox."""
+        """Return the command that does a job, as `make_command` does."""
         given = {**self._variables, **variables}
-        return make_command(job, (self.path(), *arguments), self._passed(), given, own=own)
+        return make_command(job, (self.path(), *arguments), self._passed(), given, stdin, own, turn_end)
 
     def check(self) -> list[Problem]:
         """Return what is wrong with the program or its login; asked once."""
