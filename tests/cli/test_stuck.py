@@ -20,7 +20,7 @@ def line(**more):
     print(json.dumps(more), flush=True)
 
 def message(role, *blocks):
-    line(type=role, message={{"role": role, "content": list(blocks)}}, session_id="s", parent_tool_use_id=None)
+    line(type=role, message={{"role": role, "content": list(blocks)}}, session_id="s")
 
 if sys.argv[1:] == ["--version"]:
     print("2.1.325 (Claude Code)")
@@ -37,9 +37,10 @@ Path("half.txt").write_text("half of it")
 if len(launches.read_text().splitlines()) <= {stuck}:
     for number in itertools.count():
         key = f"call {{number}}"
-        message("assistant", {{"type": "tool_use", "id": key, "name": "Bash", "input": {{"command": "make it"}}}})
-        result = {{"type": "tool_result", "tool_use_id": key, "content": "No rule to make it", "is_error": True}}
-        message("user", result)
+        call = {{"name": "Bash", "input": {{"command": "make it"}}}}
+        message("assistant", {{"type": "tool_use", "id": key, **call}})
+        result = {{"content": "No rule to make it", "is_error": True}}
+        message("user", {{"type": "tool_result", "tool_use_id": key, **result}})
         time.sleep(0.02)
 Path("one.txt").write_text("one")
 line(type="result", subtype="success", is_error=False, result="Done.", session_id="s", usage={{}})
@@ -69,12 +70,14 @@ def test_it_is_noticed_told_to_people_ended_and_tried_again_with_the_reason(plac
     with webhook() as hook:
         place.config(f'[notify.webhook]\nurl = "{hook.url}"\n')
         done = place.segue("run", "plan.md", "--agent", "claude", SEGUE_LIMITS__STUCK="0.3")
-        assert ("stuck", "Task 1 (Write one.) seems stuck") in [(one["kind"], one["title"]) for one in hook.json()]
+        assert ("stuck", "Task 1 (Write one.) seems stuck") in [
+            (one["kind"], one["title"]) for one in hook.json()
+        ]
     assert "seems stuck: it repeats Bash make it" in done.stdout + done.stderr
     (event,) = place.events("agent.stuck")
     assert event["task"] == "1"
-    ended = [one.get("failure") for one in place.events("agent.ended")]
-    assert [one and one["kind"] for one in ended] == ["stuck", None]
+    kinds = "SELECT data->'failure'->>'kind' FROM orchestrator_events WHERE type = 'agent.ended' ORDER BY seq"
+    assert place.rows(kinds) == [("stuck",), (None,)]
     first, second = _prompts(place)
     assert "It was ended because" not in first
     assert "It was ended because it repeats Bash make it" in second

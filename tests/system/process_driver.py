@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from segue.domain.job import Limits
 from segue.system.identity import start_time
@@ -140,7 +140,11 @@ async def _drive(asked: dict[str, Any]) -> dict[str, Any]:
     before = _peak(os.getpid())
     sizes = {"out": 0, "err": 0}
     async with Processes().bind(folder, hold) as processes:
-        async for item in processes.run("t1", shell(asked["script"], folder.parent, b"prompt")):
+        command = replace(
+            shell(asked["script"], folder.parent, asked.get("prompt", "prompt").encode()),
+            turn_end=asked.get("turn_end", ""),
+        )
+        async for item in processes.run("t1", command):
             if isinstance(item, Chunk):
                 sizes[item.stream] += len(item.data)
             else:

@@ -214,13 +214,32 @@ PLAN_GATE = "plan"
 """Takes the place of a task where the plan of a build is meant."""
 
 
+Delivery = Literal["session", "turn", "launch"]
+"""How words reach an agent: in its session, at its next turn, or with the prompt of its next launch."""
+SEGUE = "Segue"
+"""Who says something that counts for the agent at work alone."""
+
+
 class TaskCommented(Event, frozen=True):
-    """A person says what should be different about a task, or about the plan; the agent gets the words."""
+    """A person says something about a task, or about the plan; the agent gets the words."""
 
     type: ClassVar[str] = "task.commented"
     task: str
     text: str
     by: str
+    id: str = ""
+    """Under which it was sent to the process that drives the run, which takes it once."""
+    how: Delivery = "launch"
+    """How the agent gets it, as far as that could be known."""
+
+
+class WordsDelivered(Event, frozen=True):
+    """An agent has got what was said about its task."""
+
+    type: ClassVar[str] = "words.delivered"
+    words: tuple[int, ...]
+    """The numbers of the events that said it."""
+    how: Delivery
 
 
 class TaskBlocked(Event, frozen=True):

@@ -32,6 +32,10 @@ class LaunchInput(Output, frozen=True):
     """The work tree before an agent that must not edit was launched."""
     checks: tuple[CheckResult, ...] | None = None
     """The checks that a judging agent was shown."""
+    words: tuple[int, ...] = ()
+    """What people said that the prompt says, by the numbers of its events."""
+    more: bool = False
+    """Whether it follows a launch that succeeded, because somebody has said more."""
 
 
 class SleepInput(Output, frozen=True):
@@ -110,6 +114,12 @@ class RungOutput(Output, frozen=True):
     """The place among those who may do it, the weakest first."""
     tried: tuple[str, ...] = ()
     """Who tried before, and why that was refused."""
+
+
+class MoreOutput(Output, frozen=True):
+    """What people had said, when a task was about to end, that no agent had got."""
+
+    words: tuple[int, ...] = ()
 
 
 class WordsOutput(Output, frozen=True):

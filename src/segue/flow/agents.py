@@ -20,6 +20,7 @@ from segue.system.files import ensure_room
 from segue.view.run import RunView
 
 if TYPE_CHECKING:
+    from segue.flow.say import Listener
     from segue.proof.guard import LaunchGuard
     from segue.store.journal import Journal
 
@@ -148,6 +149,8 @@ class Launcher(Struct):
     """Where launches leave something besides the work tree: without room there, nobody is launched."""
     resting: dict[str, float] = field(default_factory=dict)
     """Agents that cannot work, and until when: the others take over."""
+    listeners: dict[str, Listener] = field(default_factory=dict)
+    """The launches that are told what is said about their tasks, by task."""
     _admitted: set[str] = field(default_factory=set)
     """Launches within the budget that the view does not count yet: several may begin at once."""
 

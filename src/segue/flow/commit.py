@@ -70,6 +70,8 @@ async def send_back(context: RunContext, state: TaskState, verdict: Verdict, lab
     state.demanded += [verdict.reason, *(one.evidence for one in verdict.criteria if not one.met)]
     attempts = context.attempts(RESOLVE, state)
     async for attempt in attempts:
+        session = state.session_for(attempt.by)
+        said = attempt.words(session)
         prompt = resolve_prompt(
             state.task,
             context.redact(context.source.context(state.task)),
@@ -79,13 +81,15 @@ async def send_back(context: RunContext, state: TaskState, verdict: Verdict, lab
             cloud=context.cloud,
             notes=context.redact("\n\n".join(state.brought)),
             tried=context.redact("\n".join(state.tried)),
+            comments=said.values(),
         )
         request = LaunchRequest(
             prompt,
             Mode.EDIT,
             context.workspace.root,
             start_of(context, state),
-            session=state.session_for(attempt.by),
+            session=session,
+            words=said,
         )
         async with attempt.launch(request) as outcome:
             attempt.output = await changes_since(context, state, attempt.key, outcome, allow_no_change=True)

@@ -253,7 +253,7 @@ class RunContext(Struct, frozen=True):
 
     def comments(self, task: str) -> tuple[str, ...]:
         """Return what people said about a task since it was done last; its agent gets to read it."""
-        return tuple(map(self.redact, self.view.comments.get(task, ())))
+        return tuple(map(self.redact, self.view.comments.get(task, {}).values()))
 
     def attempts(
         self,

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -29,25 +29,32 @@ from segue.domain.errors import CredentialsError, WaitsElsewhere
 from segue.domain.events import (
     AgentEnded,
     AgentReplaced,
+    Delivery,
     Event,
     PromptSent,
     RunParked,
     Tampered,
     VerdictGiven,
+    WordsDelivered,
 )
 from segue.domain.job import Job, Mode, Prompt
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import Tampering
-from segue.domain.results import LaunchInput, LaunchOutput, StepFacts, StepResult
-from segue.domain.run import StepState
+from segue.domain.results import LaunchInput, LaunchOutput, StepFacts, StepResult, read_as
+from segue.domain.run import Step, StepState
 from segue.domain.text import LONGEST_ANSWER, is_too_long
 from segue.domain.verdict import Action, Result
 from segue.flow.agents import AgentChain, ChosenAgent, Launcher, Series
 from segue.flow.budgets import BudgetWatch
 from segue.flow.endings import UNABLE, ExitCall, may_go_elsewhere
 from segue.flow.errors import ErrorRecorder
+from segue.flow.say import listening, say, take_said
 from segue.flow.stuck import StuckRule, StuckWatch, look_at
 from segue.ports import Agent
+from segue.prompts.task import words_prompt
+
+if TYPE_CHECKING:
+    from segue.store.journal import Journal
 
 MAX_PARKS = 5
 """How often one phase of a task may wait for a usage limit to end before a person is asked."""
@@ -120,6 +127,8 @@ class LaunchRequest(Struct, frozen=True):
     """What was seen before the launch and is needed after it, also by another process."""
     commits: bool = False
     """Whether what it changes is committed next: its result is stored together with that intent."""
+    words: Mapping[int, str] | None = None
+    """What people said that the prompt says, by number; None: nobody talks to this agent."""
     guarded: bool = True
     """Whether what it must not touch is compared afterwards; not where somebody else works meanwhile."""
 
@@ -140,6 +149,7 @@ class Attempts:
         self._tried: list[ChosenAgent] = []
         self._fresh = False
         self._feedback: str | None = None
+        self._more = False
 
     def __aiter__(self) -> Attempts:
         return self
@@ -147,7 +157,7 @@ class Attempts:
     async def __anext__(self) -> LaunchAttempt:
         while self._last is None or await self._follow(self._last):
             number = self._counts[self.series.phase] = self._counts.get(self.series.phase, 0) + 1
-            self._last = LaunchAttempt(self, number, self._next_agent(number), self._feedback, self._fresh)
+            self._last = self._next(number)
             known = self._journal.recorded(self._last.key, LaunchOutput)
             self._is_recorded = known is not None
             if known is None:
@@ -158,8 +168,9 @@ class Attempts:
     async def _follow(self, last: LaunchAttempt) -> bool:
         """Do what follows from the last attempt; return whether there is another one."""
         failure = self.result.output.failure
+        self._more = failure is None and await self._has_more(last.number + 1)
         if failure is None:
-            return False
+            return self._more
         decided = self._decide(last.number, last.by, self.result.output)
         if isinstance(decided, ChosenAgent):
             await self._announce(last, decided, failure)
@@ -182,6 +193,22 @@ class Attempts:
         if failure.kind is FailureKind.AUTH:
             raise _deny(self.series.name, last.by.name, failure, self._journal.run.id)
         return False
+
+    def _next(self, number: int) -> LaunchAttempt:
+        before = self._last if self._more else None
+        by = self._next_agent(number) if before is None else before.by
+        session = self.result.output.session if before is not None and by.agent.can.follow_up else None
+        return LaunchAttempt(self, number, by, self._feedback, self._fresh, self._more, session)
+
+    async def _has_more(self, number: int) -> bool:
+        """Return whether an agent that ended well is launched again, because somebody has said more."""
+        task, begun = self.series.task, find_begun(self._journal, self.series.key(number))
+        if begun is not None:
+            return read_as(LaunchInput, begun.input).more
+        if self._is_recorded or self.series.about is None:  # or what followed then would not follow now
+            return False
+        await take_said(self.launcher, task)
+        return bool(self.launcher.view.unheard(task))
 
     def _decide(
         self, number: int, by: ChosenAgent, output: LaunchOutput
@@ -273,15 +300,35 @@ class LaunchAttempt:
     """One attempt: its number, who makes it, and what was wrong with the last one."""
 
     def __init__(
-        self, attempts: Attempts, number: int, by: ChosenAgent, feedback: str | None, fresh: bool
+        self,
+        attempts: Attempts,
+        number: int,
+        by: ChosenAgent,
+        feedback: str | None,
+        fresh: bool,
+        more: bool = False,
+        session: str | None = None,
     ) -> None:
-        """`fresh`: no conversation is continued, because it has become too long."""
+        """`fresh`: no conversation is continued, because it has become too long.
+
+        `more`: somebody has said more since the last one ended well, in the conversation `session`.
+        """
         self.number, self.by, self.feedback, self._fresh = number, by, feedback, fresh
+        self._more, self._continued = more, session
         self.key = attempts.series.key(number)
         """The name of its step in the journal."""
         self.output: LaunchOutput
         """What came of it, given the evidence; set while it is launched."""
         self._attempts, self._launcher, self._series = attempts, attempts.launcher, attempts.series
+
+    def words(self, session: str | None = None) -> Mapping[int, str]:
+        """Return what people said that the prompt must say: all of it, or what a conversation lacks."""
+        view, task = self._launcher.view, self._series.task
+        said, begun = view.comments.get(task, {}), find_begun(self._launcher.journal, self.key)
+        if begun is not None:  # what was said since is told to its agent
+            known = read_as(LaunchInput, begun.input).words
+            return {number: said[number] for number in known if number in said}
+        return view.unheard(task) if self._usable(session) else said
 
     @asynccontextmanager
     async def launch(
@@ -294,6 +341,7 @@ class LaunchAttempt:
         """
         launcher, series, journal = self._launcher, self._series, self._launcher.journal
         agent, lost = self.by.agent, self._was_lost()
+        request = self._say_more(request)
         async with AsyncExitStack() as stack:
             stack.callback(launcher.count, self.key)
             if (most := launcher.most_at_once(agent.name)) is not None:
@@ -309,6 +357,7 @@ class LaunchAttempt:
             )
             prompt = request.prompt
             await journal.emit(PromptSent(prompt.digest, len(prompt.text), prompt.text), self.key)
+            await self._note_words(request)
             launcher.count(self.key)
             heard = ExitCall(hear)
             errors = ErrorRecorder(
@@ -322,7 +371,9 @@ class LaunchAttempt:
                 stack.callback(watch.forget)
                 job = self._job(request, step.token, begun)
                 stuck = None if agent.can.cloud else self._watch_for_circles(job, errors.emit)
-                outcome = await run_agent(agent, job, errors.emit, watch, stuck)
+                listens = listening(launcher, series.task, agent, step.token)
+                async with listens if request.words is not None else nullcontext():
+                    outcome = await run_agent(agent, job, errors.emit, watch, stuck)
                 outcome = heard.add_to(outcome)
                 watch.forget()
             outcome, tampering = await self._examine(journal.redact(outcome), request.guarded)
@@ -334,6 +385,20 @@ class LaunchAttempt:
         self._attempts.result = step.outcome
         journal.once_stored(lambda: agent.forget(step.token))
 
+    def _say_more(self, request: LaunchRequest) -> LaunchRequest:
+        """Return the next turn of the conversation that ended well, where there is more to say in it."""
+        session = self._continued
+        if session is None:
+            return request
+        words = self.words(session)
+        return replace(request, prompt=words_prompt(words.values()), session=session, words=words)
+
+    async def _note_words(self, request: LaunchRequest) -> None:
+        new = tuple(one for one in request.words or () if one not in self._launcher.view.heard)
+        if new:
+            how: Delivery = "turn" if self._continued is not None else "launch"
+            await self._launcher.journal.emit(WordsDelivered(new, how), self.key)
+
     def _facts(self, request: LaunchRequest) -> StepFacts:
         return StepFacts(
             self._series.task or None,
@@ -342,20 +407,26 @@ class LaunchAttempt:
             self.by.agent.name,
             self.by.model,
             self._series.build_phase,
-            replace(request.before, prompt=request.prompt.digest),
+            replace(
+                request.before,
+                prompt=request.prompt.digest,
+                words=tuple(request.words or ()),
+                more=self._more,
+            ),
         )
 
     def _watch_for_circles(self, job: Job, emit: Callable[[Event], Awaitable[object]]) -> StuckWatch:
-        rule, patience = StuckRule(adopted=job.begun), job.limits.stuck
-        return StuckWatch(rule, self._series.name, patience, emit, partial(look_at, job.workspace))
+        rule, task = StuckRule(adopted=job.begun), self._series.task
+        look, tell = partial(look_at, job.workspace), partial(say, self._launcher, task)
+        return StuckWatch(rule, task, job.limits.stuck, emit, look, tell)
 
     def _was_lost(self) -> bool:
         """Return whether another machine launched this agent: it cannot be adopted from here."""
         is_elsewhere = self._launcher.is_elsewhere
         if is_elsewhere is None or self.by.agent.can.cloud:
             return False
-        begun = [step for step in self._launcher.journal.steps(self.key) if step.key == self.key]
-        return bool(begun) and begun[0].state is StepState.STARTED and is_elsewhere(begun[0].token)
+        begun = find_begun(self._launcher.journal, self.key)
+        return begun is not None and begun.state is StepState.STARTED and is_elsewhere(begun.token)
 
     def _job(self, request: LaunchRequest, token: str, begun: bool) -> Job:
         launcher, series = self._launcher, self._series
@@ -371,7 +442,7 @@ class LaunchAttempt:
             workspace=request.workspace,
             mode=request.mode,
             model=self.by.model,
-            session=self._session(request),
+            session=self._usable(request.session),
             base=request.base,
             web=request.web,
             limits=limits,
@@ -379,9 +450,10 @@ class LaunchAttempt:
             labels={**labels, "attempt": str(self.number)},
         )
 
-    def _session(self, request: LaunchRequest) -> str | None:
-        """Return the conversation that is continued."""
-        return None if self._fresh or request.session in self._launcher.forgotten else request.session
+    def _usable(self, session: str | None) -> str | None:
+        """Return the conversation that is continued; what was said more continues the one before it."""
+        is_new = self._fresh and self._continued is None
+        return None if is_new or session in self._launcher.forgotten else session
 
     async def _examine(self, outcome: Outcome, guarded: bool) -> tuple[Outcome, tuple[Tampering, ...]]:
         """Look what the agent did to what it must not touch; some of it fails the attempt."""
@@ -405,7 +477,7 @@ class LaunchAttempt:
             exit_code=outcome.exit_code,
             agent=self.by.agent.name,
             session=outcome.session,
-            continued=self._session(request) is not None,
+            continued=self._usable(request.session) is not None,
             model=outcome.model,
             usage=outcome.usage,
             duration=round(outcome.duration, 3),
@@ -417,6 +489,11 @@ class LaunchAttempt:
         )
         passed = output.failure is None and output.verdict.result is Result.PASS
         return StepResult(passed, output, request.commits and passed and output.changed and not tampering)
+
+
+def find_begun(journal: Journal, key: str) -> Step | None:
+    """Return a step that was begun, by this process or another one."""
+    return next((step for step in journal.steps(key) if step.key == key), None)
 
 
 def _deny(work: str, agent: str, failure: Failure, run: str) -> CredentialsError:

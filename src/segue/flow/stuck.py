@@ -221,10 +221,10 @@ class StuckWatch:
         patience: float,
         emit: Callable[[Event], Awaitable[object]],
         look: Callable[[], Awaitable[str]],
-        tell: Callable[[str], Awaitable[bool]] | None = None,
+        tell: Callable[[str], Awaitable[bool]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`patience`: seconds until it is ended; 0: never. `tell` returns whether the agent will hear it."""
+        """`patience`: seconds until it is ended; 0: never. `tell` says something to the agent, if it can."""
         self._rule, self._task, self._patience = rule, task, patience
         self._emit, self._look, self._tell, self._clock = emit, look, tell, clock
         self._since: float | None = None
@@ -257,7 +257,7 @@ class StuckWatch:
                 self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def _notice(self, reason: str) -> None:
-        if self._tell is not None and not self._told:
+        if not self._told:
             self._told = await self._tell(_ADVICE.format(reason=reason))
         await self._emit(AgentStuck(self._task, reason, self._told, self._patience or None))
 

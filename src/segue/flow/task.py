@@ -14,10 +14,11 @@ from segue.domain.question import is_question
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
+from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.agents import TaskOverBudget
 from segue.flow.aside import STEPS, bring_back, read_base
 from segue.flow.branch import check_branch
-from segue.flow.commit import commit_task, pass_hooks
+from segue.flow.commit import commit_task, pass_hooks, send_back
 from segue.flow.context import Lane, RunContext
 from segue.flow.earlier import left_behind, remember, write_note
 from segue.flow.escalation import RUNG, begin_rung, next_rung
@@ -34,7 +35,7 @@ from segue.flow.phases.verify import verify
 from segue.flow.proving import is_enough, prove, score_mutants
 from segue.flow.state import Beginning, LastLaunch, PhaseEnd, Start, TaskState
 from segue.flow.survey import survey
-from segue.flow.words import take_words
+from segue.flow.words import has_more, take_words
 
 RUN: Mapping[str, Callable[[RunContext, TaskState], Awaitable[PhaseEnd]]] = {
     PLAN.name: plan,
@@ -48,6 +49,7 @@ RUN: Mapping[str, Callable[[RunContext, TaskState], Awaitable[PhaseEnd]]] = {
 """What runs a task through each phase that a flow may name."""
 
 _MOST_SEALS = 3
+_SAID_MORE = Verdict(Result.PARTIAL, Action.RETRY, "The user has said more about the task.")
 
 
 async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("", "")) -> EndOutput:
@@ -145,6 +147,9 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
         await _name_unverified(context, state)
         return ended if committed.ok else committed
     sealed = await _seal(context, state)
+    while sealed.ok and await has_more(context, state):
+        told = await send_back(context, state, _SAID_MORE, f"more-{state.launched['more']}")
+        sealed = await _seal(context, state) if told.ok else told
     if not sealed.ok:
         return sealed
     proof = await prove(context, state, await score_mutants(context, state))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from segue.domain.delivery import FeedbackKind
 from segue.domain.exits import OFFER
@@ -89,6 +89,12 @@ task; your answer goes to the agent that continues with it.
 - If you find nothing useful, or cannot search, say so.
 - Write at most one page."""
 
+_WORDS = """\
+The user says more about your task. Continue with it; the task, its checks and its rules stay as they are. \
+What the user says:
+
+"""
+
 _MAX_FINDINGS = 100
 
 
@@ -98,7 +104,7 @@ def plan_prompt(
     feedback: str | None = None,
     nonce: str | None = None,
     earlier: str = "",
-    comments: Sequence[str] = (),
+    comments: Iterable[str] = (),
 ) -> Prompt:
     """Ask for a plan of one task."""
     blocks = {
@@ -119,7 +125,7 @@ def execute_prompt(
     nonce: str | None = None,
     cloud: bool = False,
     earlier: str = "",
-    comments: Sequence[str] = (),
+    comments: Iterable[str] = (),
     tried: str = "",
 ) -> Prompt:
     """Ask to complete one task and to leave the commit to Segue.
@@ -148,10 +154,15 @@ def resolve_prompt(
     cloud: bool = False,
     notes: str | None = None,
     tried: str = "",
+    comments: Iterable[str] = (),
 ) -> Prompt:
-    """Ask to fix what is missing; `notes` are the results of searches and diagnostic commands."""
+    """Ask to fix what is missing; `notes` are the results of searches and diagnostic commands.
+
+    `comments` is what people said that this conversation lacks.
+    """
     blocks = {
         "missing": _compare(task, verdict),
+        "comments": "\n\n".join(comments),
         "tried": tried,
         "notes": notes,
         "task": task_text(task),
@@ -167,12 +178,14 @@ def address_prompt(
     feedback: str | None = None,
     nonce: str | None = None,
     cloud: bool = False,
+    comments: Iterable[str] = (),
 ) -> Prompt:
     """Ask to address the findings of a review."""
     listed = "\n\n".join(_describe(finding) for finding in findings[:_MAX_FINDINGS])
     if len(findings) > _MAX_FINDINGS:
         listed += f"\n\n({len(findings) - _MAX_FINDINGS} more findings follow in the next round.)"
-    blocks = {"task": task_text(task), "findings": listed, "feedback": feedback}
+    said = "\n\n".join(comments)
+    blocks = {"task": task_text(task), "comments": said, "findings": listed, "feedback": feedback}
     return assemble(_fill(_ADDRESS, task, cloud), blocks, nonce)
 
 
@@ -182,6 +195,11 @@ def research_prompt(
     """Ask to look something up."""
     blocks = {"question": question, "task": task_text(task), "feedback": feedback}
     return assemble(_RESEARCH, blocks, nonce)
+
+
+def words_prompt(words: Iterable[str]) -> Prompt:
+    """Pass on what people said about the task while the agent worked on it."""
+    return Prompt(_WORDS + "\n\n".join(words) + "\n")
 
 
 def try_prompt(text: str) -> Prompt:
@@ -269,7 +287,7 @@ def feedback_prompt(
     feedback: str | None = None,
     nonce: str | None = None,
     cloud: bool = False,
-    comments: Sequence[str] = (),
+    comments: Iterable[str] = (),
 ) -> Prompt:
     """Ask to address one thing that came back; its words are those of others.
 

@@ -71,11 +71,12 @@ def _describe_agent_end(event: e.AgentEnded) -> str:
 
 
 def _describe_circle(event: e.AgentStuck) -> str:
+    agent = f"the agent of task {event.task}" if event.task else "the agent"
     if not event.reason:
-        return f"the agent of task {event.task} has moved on"
+        return f"{agent} has moved on"
     told = "; it was told" if event.told else ""
     ends = f"; it is ended in {format_duration(event.ends)} unless that changes" if event.ends else ""
-    return f"the agent of task {event.task} seems stuck: {event.reason}{told}{ends}"
+    return f"{agent} seems stuck: {event.reason}{told}{ends}"
 
 
 def _describe_verdict(event: e.VerdictGiven) -> str:

@@ -5,7 +5,9 @@ A plan is edited as YAML, a list of steps.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ import yaml  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
 from segue.domain.errors import Locked, UsageError
-from segue.domain.events import PLAN_GATE, PlanRevised, StateImported, TaskCommented
+from segue.domain.events import PLAN_GATE, Delivery, PlanRevised, StateImported, TaskCommented
 from segue.domain.plan import BuildPhase, MalformedPlan, read_plan, revise
 from segue.domain.question import is_question
 from segue.domain.results import EndOutput
@@ -119,13 +121,16 @@ def _keep(one: Any, known: Mapping[str, Task]) -> Any:
 
 
 _MOST_CHARS = 20_000
+_LOOKS, _LOOK_AGAIN = 30, 0.1
+"""How often it is looked whether the process that drives the run has taken what was said, and how soon."""
 
 
-async def comment(app: App, run: Run, key: str, text: str, via: str = "", *, answers: bool = False) -> bool:
-    """Store a comment on a task, or on the plan, for the next attempt; a task that is done is open again.
+async def comment(
+    app: App, run: Run, key: str, text: str, via: str = "", *, answers: bool = False
+) -> Delivery | None:
+    """Say something about a task, or about the plan, to its agent; a task that is done is open again.
 
-    `answers`: its agent must have asked something. While the run works, it takes the comment itself before
-    the task begins: then the result is True.
+    `answers`: its agent must have asked something. While the run works, the result is how its agent gets it.
     """
     words = text.strip()
     if not words or len(words) > _MOST_CHARS:
@@ -140,9 +145,25 @@ async def comment(app: App, run: Run, key: str, text: str, via: str = "", *, ans
         else:
             await _comment_here(app, run, key, words, via)
     except Locked as busy:
-        await tell_running(app, run, key, {"comment": words}, via, busy)
-        return True
-    return False
+        if key == PLAN_GATE:
+            raise
+        said = uuid.uuid4().hex
+        await tell_running(app, run, key, {"comment": words, "id": said}, via, busy)
+        return await _find_way(app, run, said)
+    return None
+
+
+async def _find_way(app: App, run: Run, said: str) -> Delivery:
+    """Return how an agent gets what was said, by the word of the process that drives the run."""
+    last = 0
+    with app.store(read_only=True) as store:
+        for _ in range(_LOOKS):
+            for found in store.events(run.id, last, kinds=(TaskCommented,)):
+                last = found.seq
+                if isinstance(found.event, TaskCommented) and found.event.id == said:
+                    return found.event.how
+            await asyncio.sleep(_LOOK_AGAIN)
+    return "launch"
 
 
 async def _comment_here(app: App, run: Run, key: str, words: str, via: str) -> None:

@@ -19,6 +19,7 @@ from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFa
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.phase import PHASES
+from segue.flow.say import said_about
 from segue.flow.words import topic_of
 from segue.ports import Source
 from segue.runtime.app import App
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from segue.store.journal import Journal
 
 
+_AT_WORK = ("running", "parked")
 _NOT_AT_WORK = ("pending", "waiting", "blocked", "needs_human")
 """The states of a task that has not begun, or would begin again."""
 
@@ -162,9 +164,9 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
 async def tell_running(
     app: App, run: Run, key: str, words: Mapping[str, str], via: str, busy: Locked
 ) -> None:
-    """Send words about a task to the process that drives the run; it takes them before the task begins.
+    """Send words about a task to the process that drives the run: a decision, or something for its agent.
 
-    Raises `busy` if the task is being worked on, or is done.
+    Raises `busy` if the task is done, or is being worked on and to be skipped.
     """
     if run.spec.origin is not None:
         by = getpass.getuser()
@@ -174,9 +176,11 @@ async def tell_running(
         task = load_view(store, run).tasks.get(key)
         if task is None:
             raise UsageError(f"There is no task {key!r} in run {run.id}.", hint="See: segue task list")
-        if task.state not in _NOT_AT_WORK:
+        is_said = "comment" in words
+        if task.state not in (*_NOT_AT_WORK, *(_AT_WORK if is_said else ())):
             raise busy
-        store.send(run.id, topic_of(key), {**words, "by": ", ".join(filter(None, (by, via)))})
+        topic = said_about(key) if is_said else topic_of(key)
+        store.send(run.id, topic, {**words, "by": ", ".join(filter(None, (by, via)))})
 
 
 async def _decide_here(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:

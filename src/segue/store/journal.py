@@ -185,6 +185,10 @@ class Journal:
         self._steps.put(step)
         return _result(step, kind)
 
+    async def store(self) -> None:
+        """Store everything up to now."""
+        await self._log.write()
+
     def once_stored(self, call: Callable[[], None]) -> None:
         """Call as soon as everything up to now is stored."""
         self._log.once_written(call)

@@ -53,8 +53,13 @@ class RunView(Struct):
     """When that gate was announced last, in milliseconds since the epoch."""
     passed: set[str] = field(default_factory=set)
     """The tasks after which a person has let the run continue."""
-    comments: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """What people said about tasks that are not done since, and about the plan since they were shown it."""
+    comments: dict[str, Mapping[int, str]] = field(default_factory=dict)
+    """What people said about tasks that are not done since, and about the plan since they were shown it, by
+    the number of its event."""
+    said: set[str] = field(default_factory=set)
+    """The ids of what was said to the process that drives the run."""
+    heard: set[int] = field(default_factory=set)
+    """What agents have got of it, by the number of its event."""
     waiting: dict[str, TaskView] = field(default_factory=dict)
     """The tasks that wait for others that are worked on, by key."""
     lane_count: int = 0
@@ -227,8 +232,18 @@ class RunView(Struct):
         self.gate = None
         self.passed.add(event.task)
 
-    def _commented(self, event: e.TaskCommented, _at: e.Recorded) -> None:
-        self.comments[event.task] = (*self.comments.get(event.task, ()), event.text)
+    def unheard(self, task: str) -> dict[int, str]:
+        """Return what people said about a task that no agent has got yet."""
+        said = self.comments.get(task, {})
+        return {number: text for number, text in said.items() if number not in self.heard}
+
+    def _commented(self, event: e.TaskCommented, at: e.Recorded) -> None:
+        self.said.add(event.id)
+        if event.by != e.SEGUE:
+            self.comments[event.task] = {**self.comments.get(event.task, {}), at.seq: event.text}
+
+    def _delivered(self, event: e.WordsDelivered, _at: e.Recorded) -> None:
+        self.heard.update(event.words)
 
     def _task_blocked(self, event: e.TaskBlocked, _at: e.Recorded) -> None:
         task = self._task(event.task, event.title)
@@ -427,6 +442,7 @@ _FOLDS: dict[type[e.Event], _Fold] = {
     e.GateReached: RunView._gate_reached,
     e.GatePassed: RunView._gate_passed,
     e.TaskCommented: RunView._commented,
+    e.WordsDelivered: RunView._delivered,
     e.TaskMarked: RunView._task_marked,
     e.StateImported: RunView._imported,
     e.StepStarted: RunView._step_started,

@@ -70,6 +70,7 @@ def _load_view(store: Store, run: Run, views: VersionedCache[RunView]) -> RunVie
     view = copy(before)
     view.work, view.tasks, view.waiting = work, dict(view.tasks), dict(view.waiting)
     view.waits, view.comments = dict(view.waits), dict(view.comments)
+    view.said, view.heard = set(view.said), set(view.heard)
     for event in store.events(run.id, before.seq, kinds=FOLDED):
         view.apply(event)
     return view

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from segue.domain.delivery import feedback_kind
 from segue.domain.job import Mode, Prompt
 from segue.domain.outcome import Failure, FailureKind, Outcome
@@ -63,12 +65,15 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
     # A conversation of long ago may not be there any more: then another one is begun.
     attempts = context.attempts(EXECUTE, state, least=2 if continues else 1)
     async for attempt in attempts:
+        session = state.session_for(attempt.by) if continues and attempt.number == 1 else None
+        said = {} if state.start.merges else attempt.words(session)
         request = LaunchRequest(
-            _execute_prompt(context, state, attempt.feedback),
+            _execute_prompt(context, state, attempt.feedback, said.values()),
             Mode.EDIT,
             context.workspace.root,
             start_of(context, state),
-            session=state.session_for(attempt.by) if continues and attempt.number == 1 else None,
+            session=session,
+            words=said,
             commits=context.policy.commit != "never",
         )
         async with attempt.launch(request, begin_exam(context, state)) as outcome:
@@ -80,12 +85,13 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
     return await commit_phase(context, state, EXECUTE.name)
 
 
-def _execute_prompt(context: RunContext, state: TaskState, feedback: str | None) -> Prompt:
+def _execute_prompt(
+    context: RunContext, state: TaskState, feedback: str | None, said: Iterable[str]
+) -> Prompt:
     """Return what the agent is asked to do; where the work was begun again, with the reason."""
     task, collision = state.task, state.start.collision
     about = context.redact(context.source.context(task))
     if kind := feedback_kind(task.key):
-        said = context.comments(task.key)
         return feedback_prompt(task, kind, about, feedback, context.seed, cloud=context.cloud, comments=said)
     if collision is not None and state.start.merges:
         return merge_prompt(task, about, collision, feedback, cloud=context.cloud)
@@ -99,6 +105,6 @@ def _execute_prompt(context: RunContext, state: TaskState, feedback: str | None)
         context.seed,
         cloud=context.cloud,
         earlier=describe_earlier(context, task),
-        comments=context.comments(task.key),
+        comments=said,
         tried=context.redact("\n".join(state.tried)),
     )

@@ -149,8 +149,12 @@ class _Rounds:
         state.demanded += [f"{finding.rule}: {finding.message}" for finding in findings]
         attempts = context.attempts(ADDRESS, state)
         async for attempt in attempts:
-            prompt = address_prompt(state.task, findings, attempt.feedback, cloud=context.cloud)
-            request = LaunchRequest(prompt, Mode.EDIT, context.workspace.root, start_of(context, state))
+            said = attempt.words()
+            prompt = address_prompt(
+                state.task, findings, attempt.feedback, cloud=context.cloud, comments=said.values()
+            )
+            start = start_of(context, state)
+            request = LaunchRequest(prompt, Mode.EDIT, context.workspace.root, start, words=said)
             async with attempt.launch(request) as outcome:
                 attempt.output = await changes_since(
                     context, state, attempt.key, outcome, allow_no_change=True

@@ -162,7 +162,7 @@ def _report(recorded: Recorded, view: RunView) -> _Due | None:
     match recorded.event:
         case TaskEnded(task) if view.tasks[task].state == "needs_human":
             return _report_task(recorded.run, recorded.seq, recorded.event, view)
-        case AgentStuck(task, reason) if reason:
+        case AgentStuck(task, reason) if task and reason:
             text = f"{describe_event(recorded)}\nLook: segue logs {recorded.run} --task {task}"
             message = Notification("stuck", f"{_name_task(task, view)} seems stuck", text)
             return _Due(recorded.run, f"stuck/{recorded.seq}", message)

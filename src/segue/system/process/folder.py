@@ -18,7 +18,7 @@ from msgspec import Struct
 from segue.system.identity import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, is_dead, pid_of
 from segue.system.process.cgroup import Container
 from segue.system.process.group import kill, portable, terminate
-from segue.system.process.notes import BINARY, quit_note, replace, write_whole
+from segue.system.process.notes import BINARY, inbox, quit_note, replace, write_whole
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,16 @@ class JobFolder(Struct, frozen=True):
         except FileExistsError:
             pass
         (self.path / "prompt").write_bytes(prompt)
+
+    def tell(self, number: int, line: bytes) -> None:
+        """Leave a line for the agent's stdin; one with this number is left once, whoever tries it again."""
+        folder = Path(inbox(str(self.path)))
+        place = folder / str(number)
+        if self.path.exists() and not place.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+            new = folder / f"new-{number}"
+            new.write_bytes(line)
+            replace(str(new), str(place))
 
     def claim(self) -> dict[str, Any] | None:
         """Return what a supervisor wrote before it started the agent; None if none took the job."""

@@ -75,6 +75,11 @@ def replace(new: str, path: str) -> None:
     os.replace(new, path)
 
 
+def inbox(folder: str) -> str:
+    """Return where the lines are that a job is told while it works: files with rising numbers as names."""
+    return f"{folder}/inbox"
+
+
 def quit_note(folder: str, name: str) -> str:
     """Return the file that asks the named supervisor to quit, where no signal can: see `threads.py`."""
     return f"{folder}/supervisors/quit-{name.split('/')[2] if name else ''}"

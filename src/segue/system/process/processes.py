@@ -177,6 +177,13 @@ class Processes:
         log = self._folder.path / "supervisor.log"
         return _not_launched("not_started", f"the supervisor ended before it started the agent; see {log}")
 
+    def tell(self, token: str, number: int, line: str) -> None:
+        """Have an agent at work read a line, whoever started it; the same number is never told twice.
+
+        A job that takes no lines, or is over, leaves it unread.
+        """
+        self._folder.job(token).tell(number, line.encode("utf-8", "replace") + b"\n")
+
     def printed(self, token: str) -> Iterator[tuple[Stream, bytes]]:
         """Yield the raw output of a job so far, secrets included."""
         with OutputReader(self._folder.job(token)) as output:

@@ -148,6 +148,11 @@ class Command(Struct, frozen=True):
     """What it needs beside the work tree, in a sandbox."""
     layers: int = 0
     """How many processes of a sandbox are above the program."""
+    turn_end: str = ""
+    """What it prints when it has done what it was told: then it is told more, or its stdin is closed.
+
+    Empty: it is told nothing while it works.
+    """
 
 
 class OwnWatch:
@@ -177,6 +182,7 @@ class OwnWatch:
             grace=limits.grace,
             output_bytes=limits.output_bytes,
             layers=command.layers,
+            turn_end=command.turn_end,
         )
 
     async def news(self) -> None:

@@ -1,17 +1,18 @@
 """One agent under a supervisor: its process, output, limits, and how far its ending has got."""
 
 # Importing pathlib would cost a third of the supervisor's start-up time.
-# ruff: noqa: PTH123
+# ruff: noqa: PTH123, PTH208
 from __future__ import annotations
 
 import binascii
+import contextlib
 import os
 import subprocess
 import time
 
 from segue.system.identity import JOB_MARKER, find_inner, group_of, is_marked
 from segue.system.process.group import Tree, interrupt, own_group, startable, terminate_group
-from segue.system.process.notes import BINARY
+from segue.system.process.notes import BINARY, inbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from segue.system.process.cgroup import Container
 
+LOOK_SECONDS = 0.2
+"""How often it is looked whether there is something to tell an agent."""
 LAST_RUNG = 2
 _BY_SYSTEM = frozenset((4, 6, 7, 8, 9, 11))
 """Signals that nobody sends for politeness: crashes, and kills for lack of memory."""
@@ -41,12 +44,24 @@ class SupervisedJob:
         self.grace: float = request["grace"]
         self.room: int = request["output_bytes"]
         self.layers: int = request.get("layers", 0)
+        self.turn_end: bytes = request.get("turn_end", "").encode()
         self.started = time.time()
         self.began = self.heard = time.monotonic()
         self.process: subprocess.Popen[bytes] | None = None
         self.pid: int | None = None
         self.tree: Tree | None = None
         self.container = container
+        self.stdin: IO[bytes] | None = None
+        self.untold = b""
+        """What its stdin has not taken yet."""
+        self.told = 0
+        """The number of the last line that it was told."""
+        self.is_done = False
+        """Whether it has done what it was told."""
+        self.is_idle = False
+        """Whether it is told nothing more."""
+        self.look_at = float("inf")
+        self.printed_last = b""
         self.pipes: dict[str, IO[bytes]] = {}
         self.spools: dict[str, int] = {}
         self.held = {"out": b"", "err": b""}
@@ -62,28 +77,65 @@ class SupervisedJob:
         self.due_at = 0.0
 
     def spawn(self, request: dict[str, Any]) -> None:
-        """Start the agent with the prompt file as its stdin, in a session of its own."""
+        """Start the agent in a session of its own. Its stdin is the prompt file, or begins with it."""
         env = {**request["env"], "SEGUE_JOB": self.token, JOB_MARKER: self.folder}
         with open(f"{self.folder}/prompt", "rb") as prompt, self.container.entered():
             self.process = subprocess.Popen(
                 startable(request["argv"], env),
                 cwd=request["cwd"],
                 env=env,
-                stdin=prompt,
+                stdin=subprocess.PIPE if self.turn_end else prompt,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 **own_group(),
             )
+            if self.turn_end:
+                self.stdin, self.untold = self.process.stdin, prompt.read()
+                self.look_at = self.began
         assert self.process.stdout
         assert self.process.stderr
         self.pid = self.process.pid
         self.pipes = {"out": self.process.stdout, "err": self.process.stderr}
         self.tree = Tree(self.process)
 
+    def look(self) -> None:
+        """Take what the agent is to be told, in order; nothing more once it is done with all of it."""
+        if self.stdin is None:
+            return
+        folder = inbox(self.folder)
+        try:
+            numbers = sorted(int(name) for name in os.listdir(folder) if name.isdigit())
+        except OSError:
+            numbers = []
+        for number in numbers:
+            if number > self.told:
+                with open(f"{folder}/{number}", "rb") as line:
+                    self.untold += line.read()
+                self.told, self.is_done = number, False
+        self.is_idle = self.is_done
+        self.look_at = float("inf") if self.is_idle else time.monotonic() + LOOK_SECONDS
+
+    def close_stdin(self) -> None:
+        """Tell the agent nothing more."""
+        self.look_at = float("inf")
+        if self.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.stdin.close()
+            self.stdin = None
+
+    def _watch_turn(self, data: bytes) -> None:
+        """Notice the end of a turn in what the agent prints."""
+        seen = self.printed_last + data
+        if self.turn_end in seen:
+            self.is_done, self.look_at = True, time.monotonic()
+        self.printed_last = seen[1 - len(self.turn_end) :]
+
     def keep(self, name: str, data: bytes) -> None:
         """Write the agent's output to its file."""
         self.heard = time.monotonic()
+        if name == "out" and self.stdin is not None:
+            self._watch_turn(data)
         # Beyond a limit the pipe is still emptied: an agent that blocks on it could not end itself.
         self.held[name] += b"" if self.full or self.closed else data[: self.room]
         try:
@@ -118,7 +170,7 @@ class SupervisedJob:
         """Return when this job must be looked at next."""
         if self.exit is not None or self.reason is not None:
             return self.due_at
-        return min(self.began + self.wall, self.heard + self.idle)
+        return min(self.began + self.wall, self.heard + self.idle, self.look_at)
 
     def check_limits(self, now: float) -> None:
         """Start ending an agent that has reached a time limit."""
@@ -170,6 +222,7 @@ class SupervisedJob:
 
     def close(self) -> None:
         """Close every descriptor."""
+        self.close_stdin()
         for pipe in self.pipes.values():
             pipe.close()
         for fd in self.spools.values():

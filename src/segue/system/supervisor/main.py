@@ -183,6 +183,9 @@ class Supervisor:
             job.climb()
         else:
             job.check_limits(now)
+            if job.look_at <= now:
+                job.look()
+                self.io.feed(job)
 
     def _kill(self, job: SupervisedJob, now: float) -> None:
         """Kill what is left of a job, repeatedly until nothing is left."""

@@ -50,15 +50,39 @@ class SelectorBackend:
             key.data()
 
     def follow(self, job: SupervisedJob) -> None:
-        """Watch the job's output."""
+        """Watch the job's output, and begin to tell it what it is to do."""
+        if job.stdin is not None:
+            os.set_blocking(job.stdin.fileno(), False)
+            self.feed(job)
         for name, pipe in job.pipes.items():
             os.set_blocking(pipe.fileno(), False)
             self._selector.register(
                 pipe, selectors.EVENT_READ, lambda name=name: self._read_output(job, name)
             )
 
+    def feed(self, job: SupervisedJob) -> None:
+        """Write what the agent's stdin takes now, and the rest later; close it when there will be no more."""
+        if job.stdin is None:
+            return
+        try:
+            while job.untold:
+                job.untold = job.untold[os.write(job.stdin.fileno(), job.untold) :]
+        except BlockingIOError:
+            pass
+        except OSError:  # the agent reads no more
+            job.untold, job.is_idle = b"", True
+        watched = job.stdin in self._selector.get_map()
+        if job.untold and not watched:
+            self._selector.register(job.stdin, selectors.EVENT_WRITE, lambda: self.feed(job))
+        elif watched and not job.untold:
+            self._selector.unregister(job.stdin)
+        if job.is_idle and not job.untold:
+            job.close_stdin()
+
     def leave(self, job: SupervisedJob) -> None:
         """Read what the agent left in its pipes, without waiting for a grandchild that keeps them open."""
+        if job.stdin is not None and job.stdin in self._selector.get_map():
+            self._selector.unregister(job.stdin)
         for name, pipe in job.pipes.items():
             self._selector.unregister(pipe)
             moved = 0

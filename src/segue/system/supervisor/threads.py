@@ -66,10 +66,16 @@ class ThreadBackend:
         """Watch the job's output and its end. From now on its pipes belong to their threads."""
         assert job.process
         pipes, job.pipes = job.pipes, {}
+        if job.stdin is not None:
+            self._start(self._write_stdin, job, job.stdin.fileno())
         self._reading[job.token] = len(pipes)
         for name, pipe in pipes.items():
             self._start(self._read_output, job, name, pipe)
         self._start(self._wait_for_exit, job)
+
+    def feed(self, _job: SupervisedJob) -> None:
+        """Wake the thread that tells the agent what it is to do."""
+        self._changed.notify_all()
 
     def leave(self, job: SupervisedJob) -> None:
         """Do nothing: the threads end by themselves, and store nothing once the job is closed."""
@@ -125,6 +131,17 @@ class ThreadBackend:
         with self._changed:
             self._reading[job.token] -= 1
             self._changed.notify_all()
+
+    def _write_stdin(self, job: SupervisedJob, stdin: int) -> None:
+        while True:
+            with self._changed:
+                while job.stdin is not None and not job.untold and not job.is_idle:
+                    self._changed.wait()
+                data, job.untold = job.untold, b""
+                if job.stdin is None or not data:
+                    job.close_stdin()
+                    return
+            _write_all(stdin, data)
 
     def _wait_for_exit(self, job: SupervisedJob) -> None:
         assert job.process
