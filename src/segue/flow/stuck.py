@@ -50,14 +50,14 @@ _SECONDS = pattern(r"\b(\d+)\.\d+ ?(?=s\b|sec)")
 _NUMBER = pattern(r"(?<![\w.])\d+(?:\.\d+)?")
 
 
-class Step(Struct, frozen=True):
+class CircleStep(Struct, frozen=True):
     """A call or words that are known, and what the work tree was afterwards."""
 
     what: str
     tree: str = ""
 
 
-class _Begun(Struct, frozen=True):
+class _OpenCall(Struct, frozen=True):
     at: float
     given: Any
 
@@ -72,8 +72,8 @@ class StuckRule:
         self._known: set[str] = set()
         self._trees: set[str] = set()
         self._labels: dict[str, str] = {}
-        self._open: dict[str, _Begun] = {}
-        self._circle: list[Step] = []
+        self._open: dict[str, _OpenCall] = {}
+        self._circle: list[CircleStep] = []
         self._turns = self._tokens = 0
         self._acted = False
         self._asked: tuple[float, str] | None = None
@@ -121,7 +121,7 @@ class StuckRule:
     def _see_call(self, event: AgentTool, at: float, before: float, tree: str) -> None:
         self._asked, self._acted = None, True
         if event.state == "started":
-            self._open[event.id] = _Begun(at, event.input)
+            self._open[event.id] = _OpenCall(at, event.input)
             return
         what = self._digest(event)
         begun = self._open.pop(event.id, None)
@@ -134,7 +134,7 @@ class StuckRule:
         elif self._reads_past or _waits(event, begun, at - (begun.at if begun else before)):
             self._begin()
         else:
-            self._circle.append(Step(what, tree))
+            self._circle.append(CircleStep(what, tree))
             self._turns = self._turns if tree in self._trees else 0
             self._trees.add(tree)
 
@@ -144,7 +144,7 @@ class StuckRule:
         self._asked = (at, question) if question and not self._open else None
         what = f"words {text}"
         if what in self._known and not self._open and not self._reads_past:
-            self._circle.append(Step(what))
+            self._circle.append(CircleStep(what))
         self._known.add(what)
         self._labels[what] = f"“{_short(text)}”"
 
@@ -168,7 +168,7 @@ class StuckRule:
         return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()
 
 
-def _waits(event: AgentTool, begun: _Begun | None, took: float) -> bool:
+def _waits(event: AgentTool, begun: _OpenCall | None, took: float) -> bool:
     """Return whether a call waits: it takes long, or as long as a number in it says.
 
     Of a call of which only the end is known, the model's own time is part of what it took.
@@ -183,7 +183,7 @@ def _waits(event: AgentTool, begun: _Begun | None, took: float) -> bool:
     return False
 
 
-def _label(event: AgentTool, begun: _Begun | None) -> str:
+def _label(event: AgentTool, begun: _OpenCall | None) -> str:
     given = event.input or (begun.given if begun else None)
     first = next((one for one in given.values() if one), "") if isinstance(given, dict) else given
     said = first if isinstance(first, str) else json.dumps(first, default=str)
