@@ -89,6 +89,8 @@ class LimitSettings(Options, frozen=True):
     """Seconds one launch of an agent may take."""
     idle_timeout: Seconds = 900
     """Seconds an agent may print nothing."""
+    stuck: NonNegativeFloat = 300
+    """Seconds an agent may turn in circles after that was noticed, before it is ended; 0: it never is."""
     run_timeout: Seconds | None = None
     """Seconds the whole run may take."""
     kill_grace: NonNegativeFloat = 3
@@ -137,6 +139,7 @@ class LimitSettings(Options, frozen=True):
             self.output_bytes,
             self.kept_bytes,
             self.patience,
+            self.stuck,
         )
 
     def budget(self) -> "Budget":

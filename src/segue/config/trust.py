@@ -47,6 +47,7 @@ CONFINED = HARMLESS | frozenset(
         *("proof.mutants", "proof.sharpness", "proof.mutant_seconds", "judge.timeout"),
         *("judge.max_evidence_bytes", "diagnostics.timeout"),
         *("limits.phase_timeout", "limits.idle_timeout", "limits.run_timeout", "limits.kill_grace"),
+        "limits.stuck",
         *("limits.attempts", "limits.resolutions", "limits.replans", "limits.patience", "limits.slots"),
         *(
             "limits.output_bytes",

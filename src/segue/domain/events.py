@@ -700,6 +700,18 @@ class AgentEnded(Event, frozen=True):
         )
 
 
+class AgentStuck(Event, frozen=True):
+    """An agent is busy but turns in circles, or waits for an answer; without a reason: it has moved on."""
+
+    type: ClassVar[str] = "agent.stuck"
+    task: str
+    reason: str = ""
+    told: bool = False
+    """Whether the agent was told."""
+    ends: float | None = None
+    """Seconds after which it is ended if nothing new comes of it; None: it is not."""
+
+
 class AgentRecorded(Event, frozen=True):
     """What an agent and its model said to each other was recorded, because `record = true`."""
 

@@ -41,6 +41,8 @@ class Limits(Struct, frozen=True):
     kept_bytes: int = 1024**2
     patience: float = 0.0
     """How long to wait for a service that is away; 0: that is a failure of the launch."""
+    stuck: float = 0.0
+    """How long it may turn in circles after that was noticed; 0: as long as it likes."""
 
 
 class Job(Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-NotificationKind = Literal["reminder", "needs_human", "run_finished", "parked", "test"]
+NotificationKind = Literal["reminder", "needs_human", "run_finished", "parked", "stuck", "test"]
 KINDS: tuple[NotificationKind, ...] = get_args(NotificationKind)
 """What people are notified about."""
 

@@ -29,6 +29,7 @@ class FailureKind(StrEnum):
     CONTEXT = "context"
     MAX_TURNS = "max_turns"
     HANG = "hang"
+    STUCK = "stuck"
     TIMEOUT = "timeout"
     TRUNCATED = "truncated"
     NO_RESULT = "no_result"

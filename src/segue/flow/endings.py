@@ -20,7 +20,7 @@ UNABLE |= {FailureKind.NOT_STARTED, FailureKind.HANG}
 """Failures for which an agent or its service is to blame, not the work: it rests, and others take over."""
 
 _SAME_AGAIN = {FailureKind.REFUSED, FailureKind.CONTEXT, FailureKind.TRUNCATED, FailureKind.OUTPUT_LIMIT}
-_OWN_ATTEMPTS = {FailureKind.NO_CHANGE, FailureKind.NO_RESULT, FailureKind.UNKNOWN}
+_OWN_ATTEMPTS = {FailureKind.NO_CHANGE, FailureKind.NO_RESULT, FailureKind.UNKNOWN, FailureKind.STUCK}
 
 _ADVICE = {
     FailureKind.REFUSED: "Reword the task",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from segue.domain.events import AgentChosen
+from segue.domain.outcome import FailureKind
 from segue.domain.results import LaunchOutput, RungOutput, StepFacts, StepResult, read_as
 from segue.domain.run import Step
 from segue.domain.task import Task
@@ -28,14 +29,14 @@ _LONGEST_REASON = 600
 async def begin_rung(context: RunContext, state: TaskState) -> None:
     """Choose with whom a task begins, and write down why."""
     ladder, key = context.ladder(state.task), f"{state.folder}/{RUNG}"
-    if not ladder:
-        return
     known = context.journal.recorded(key, RungOutput)
-    if known is None:
+    if known is None and ladder:
         result, facts = StepResult(True, RungOutput()), StepFacts(state.task.key, RUNG)
         known = await context.journal.record(key, result, facts)
+    state.tried = list(known.output.tried) if known is not None else []
+    if known is None or not ladder:
+        return
     state.rung = min(known.output.rung, len(ladder) - 1)
-    state.tried = list(known.output.tried)
     if not any(step.phase in _WORKERS for step in context.journal.steps(f"{state.folder}/")):
         why = "earlier attempts failed" if state.tried else "the first of the chain"
         name = ladder[state.rung].name
@@ -60,17 +61,21 @@ async def escalate(context: RunContext, state: TaskState, reason: str) -> None:
 
 
 def next_rung(context: RunContext, task: Task, steps: Sequence[Step], reason: str) -> RungOutput:
-    """Return with whom a failed task begins again: somebody stronger, if its work was refused."""
+    """Return with whom a failed task begins again: somebody stronger, if it was refused or stuck."""
     ladder = [by.name for by in context.ladder(task)]
     launches = [step for step in steps if step.phase in _WORKERS and step.output]
     known = next((read_as(RungOutput, step.output) for step in steps if step.phase == RUNG), RungOutput())
-    if not launches or not ladder:
+    if not launches:
         return known
     last = read_as(LaunchOutput, launches[-1].output)
+    is_stuck = last.failure is not None and last.failure.kind is FailureKind.STUCK
+    if not (ladder or is_stuck):
+        return known
     name = _last_worker(launches)
     rung = ladder.index(name) if name in ladder else known.rung
     tried = (*known.tried, _describe(name, reason, last.text))
-    return RungOutput(min(rung + (last.failure is None), len(ladder) - 1), tried)
+    higher = rung + (last.failure is None or is_stuck)
+    return RungOutput(max(0, min(higher, len(ladder) - 1)), tried)
 
 
 def _last_worker(steps: Sequence[Step]) -> str:

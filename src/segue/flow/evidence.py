@@ -27,7 +27,7 @@ from segue.system.git.index import name_heavy
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
-RETRIED |= {FailureKind.OUTAGE, FailureKind.MAX_TURNS, FailureKind.TAMPERED}
+RETRIED |= {FailureKind.OUTAGE, FailureKind.MAX_TURNS, FailureKind.STUCK, FailureKind.TAMPERED}
 RETRIED |= {
     FailureKind.UNSHOWN,
     FailureKind.UNKNOWN,

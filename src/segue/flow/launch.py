@@ -18,6 +18,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -47,7 +48,8 @@ from segue.flow.agents import AgentChain, ChosenAgent, Launcher, Series
 from segue.flow.budgets import BudgetWatch
 from segue.flow.endings import UNABLE, ExitCall, may_go_elsewhere
 from segue.flow.errors import ErrorRecorder
-from segue.flow.say import listening, take_said
+from segue.flow.say import listening, say, take_said
+from segue.flow.stuck import StuckRule, StuckWatch, look_at
 from segue.ports import Agent
 from segue.prompts.task import words_prompt
 
@@ -61,8 +63,8 @@ _MOST_LOST = 3
 """How many launches of one phase may get lost without counting as failed attempts."""
 
 
-_SENT_BACK_ONCE = {FailureKind.TAMPERED, FailureKind.UNSHOWN}
-"""Who touched what it must not touch, or gave up without showing why, gets another chance."""
+_SENT_BACK_ONCE = {FailureKind.TAMPERED, FailureKind.UNSHOWN, FailureKind.STUCK}
+"""Who touched what it must not touch, gave up without showing why, or turned in circles, may try again."""
 
 
 async def run_agent(
@@ -70,21 +72,25 @@ async def run_agent(
     job: Job,
     emit: Callable[[Event], Awaitable[object]],
     watch: BudgetWatch | None = None,
+    stuck: StuckWatch | None = None,
 ) -> Outcome:
     """Run a job to its end, pass on what is seen, and return how it ended.
 
-    `watch` sees every event too, and may end the launch, unless the agent is just done.
+    `watch` sees every event too, and may end the launch, unless the agent is just done; so does `stuck`.
     """
     outcome: Outcome | None = None
     reached: Failure | None = None
     limit = asyncio.timeout(watch.seconds if watch is not None else None)
     try:
-        async with limit, aclosing(agent.run(job)) as items:
+        around = stuck.watching(limit) if stuck is not None else nullcontext()
+        async with limit, aclosing(agent.run(job)) as items, around:
             async for item in items:
                 if isinstance(item, Outcome):
                     outcome = item
                     continue
                 await emit(item)
+                if stuck is not None:
+                    await stuck.see(item)
                 if watch is None or reached is not None or (reached := watch.see(item)) is None:
                     continue
                 # Most agents report what they used when they are done: who is, ends by itself.
@@ -93,6 +99,7 @@ async def run_agent(
     except TimeoutError:
         if watch is None or not limit.expired():
             raise
+        reached = reached or (stuck.failure if stuck is not None else None)
         outcome = watch.end_with(reached or watch.late())
     if outcome is None:
         failure = Failure(FailureKind.NO_RESULT, f"Agent {agent.name} ended without an outcome.")
@@ -168,6 +175,7 @@ class Attempts:
         if isinstance(decided, ChosenAgent):
             await self._announce(last, decided, failure)
             self._failed = 0
+            self._feedback = failure.message if failure.kind is FailureKind.STUCK else self._feedback
             return True
         if isinstance(decided, float) and self._parks < MAX_PARKS:
             self._parks += 1
@@ -362,9 +370,10 @@ class LaunchAttempt:
                 watch = BudgetWatch(launcher.budgets, launcher.view, self.key, series.task)
                 stack.callback(watch.forget)
                 job = self._job(request, step.token, begun)
+                stuck = None if agent.can.cloud else self._watch_for_circles(job, errors.emit)
                 listens = listening(launcher, series.task, agent, step.token)
                 async with listens if request.words is not None else nullcontext():
-                    outcome = await run_agent(agent, job, errors.emit, watch)
+                    outcome = await run_agent(agent, job, errors.emit, watch, stuck)
                 outcome = heard.add_to(outcome)
                 watch.forget()
             outcome, tampering = await self._examine(journal.redact(outcome), request.guarded)
@@ -405,6 +414,11 @@ class LaunchAttempt:
                 more=self._more,
             ),
         )
+
+    def _watch_for_circles(self, job: Job, emit: Callable[[Event], Awaitable[object]]) -> StuckWatch:
+        rule, task = StuckRule(adopted=job.begun), self._series.task
+        look, tell = partial(look_at, job.workspace), partial(say, self._launcher, task)
+        return StuckWatch(rule, task, job.limits.stuck, emit, look, tell)
 
     def _was_lost(self) -> bool:
         """Return whether another machine launched this agent: it cannot be adopted from here."""

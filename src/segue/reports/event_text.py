@@ -70,6 +70,15 @@ def _describe_agent_end(event: e.AgentEnded) -> str:
     return f"agent ended: {event.failure.kind if event.failure else ending}{adopted}"
 
 
+def _describe_circle(event: e.AgentStuck) -> str:
+    agent = f"the agent of task {event.task}" if event.task else "the agent"
+    if not event.reason:
+        return f"{agent} has moved on"
+    told = "; it was told" if event.told else ""
+    ends = f"; it is ended in {format_duration(event.ends)} unless that changes" if event.ends else ""
+    return f"{agent} seems stuck: {event.reason}{told}{ends}"
+
+
 def _describe_verdict(event: e.VerdictGiven) -> str:
     if event.result is Result.PASS:  # without criteria nothing was judged: an agent has ended well
         met = len(event.criteria)
@@ -152,6 +161,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.AgentText: lambda v: f"agent: {v.text}",
     e.AgentTool: lambda v: f"agent uses {v.name} {pick_input('' if v.input is None else v.input)}".rstrip(),
     e.AgentOutput: lambda v: f"agent prints: {v.text}" if v.text else None,
+    e.AgentStuck: _describe_circle,
     e.AgentRecorded: lambda v: f"recorded {v.requests} requests of the agent to its model",
     e.AgentEnded: _describe_agent_end,
     e.VerdictGiven: _describe_verdict,

@@ -29,6 +29,7 @@ def task_data(view: RunView, task: TaskView) -> dict[str, Any]:
         "lane": task.lane or None,
         "waits_for": list(task.waits_for),
         "waits_why": task.waits_why,
+        "stuck": task.stuck,
         "collisions": task.collisions,
         "merged": task.merged,
         "seconds": view.task_seconds(task, time.time()),

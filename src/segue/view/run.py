@@ -357,6 +357,8 @@ class RunView(Struct):
             self.limits[step.agent] = event.failure.until
         first, step.usage = step.usage is None, event.usage or Usage()
         task = self._owner(at.step)
+        if task is not None:
+            task.stuck = ""
         if first:
             self._reports.append((task, step))
             self.usage += step.usage
@@ -366,6 +368,11 @@ class RunView(Struct):
             self.usage = total_usage(step for _, step in self._reports)
             if task is not None:
                 task.usage = total_usage(step for owner, step in self._reports if owner is task)
+
+    def _agent_stuck(self, event: e.AgentStuck, at: e.Recorded) -> None:
+        task = self._owner(at.step)
+        if task is not None:
+            task.stuck = event.reason
 
     def _verdict(self, event: e.VerdictGiven, at: e.Recorded) -> None:
         task = self._owner(at.step)
@@ -444,6 +451,7 @@ _FOLDS: dict[type[e.Event], _Fold] = {
     e.Tampered: RunView._tampered,
     e.WorkKept: RunView._kept,
     e.AgentStarted: RunView._agent_started,
+    e.AgentStuck: RunView._agent_stuck,
     e.BaseChecked: lambda view, event, _at: view.before.know(event),
     e.WorkDelivered: lambda view, event, _at: setattr(view, "delivery", event),
 }

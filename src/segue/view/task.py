@@ -52,6 +52,8 @@ class TaskView(Struct):
     """What the branch of the run was at when it had this task's work."""
     merge_seconds: float = 0.0
     """How long merging it took."""
+    stuck: str = ""
+    """What its agent does over and over, while it seems stuck."""
     reason: str = ""
     branch: str | None = None
     agent_id: str | None = None

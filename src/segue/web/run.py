@@ -79,6 +79,7 @@ def query_run(request: PageRequest) -> Data:
         "open": [queries.describe_step(step) for step in known if step["state"] == "started" and working],
         "whole": [queries.describe_step(step) for step in whole],
         "before": view.before.data,
+        "stuck": [{"task": task.key, "why": task.stuck} for task in view.tasks.values() if task.stuck],
         "pull_request": queries.describe_request(view),
         "lanes": query_lanes(store, run, view, working, TASK_ROWS),
         "timeline": _build_timeline(run, state_of(run), [*whole, *known], view),

@@ -20,6 +20,7 @@ from segue.domain.events import (
     AgentEnded,
     AgentOutput,
     AgentRaw,
+    AgentStuck,
     AgentText,
     AgentThought,
     AgentTool,
@@ -40,7 +41,16 @@ from segue.domain.events import (
 from segue.ports import Observer
 from segue.system.files import check_way
 
-_WARNINGS = (StateImported, NoticeGiven, BaseChecked, RunParked, WaitBegan, WaitEnded, TaskCollided)
+_WARNINGS = (
+    StateImported,
+    NoticeGiven,
+    BaseChecked,
+    RunParked,
+    WaitBegan,
+    WaitEnded,
+    TaskCollided,
+    AgentStuck,
+)
 _SILENT = (AgentOutput, AgentRaw, AgentText, AgentThought, AgentTool, PatchMade)
 _FIELDS = (
     *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted"),

@@ -11,6 +11,7 @@ from segue.domain.amounts import describe_until, format_count, format_duration
 from segue.domain.events import (
     AgentChosen,
     AgentReplaced,
+    AgentStuck,
     BaseChecked,
     DiagnosticRun,
     Event,
@@ -90,6 +91,7 @@ _NEWS: tuple[type[Event], ...] = (
     WaitEnded,
     AgentChosen,
     AgentReplaced,
+    AgentStuck,
     SearchDone,
     DiagnosticRun,
     PlanRevised,
@@ -168,6 +170,8 @@ def _is_red(event: Event) -> bool:
 def describe_waits(view: RunView, now: float) -> Iterator[str]:
     """Say what is waited for, since when, and until when."""
     for task in view.tasks.values():
+        if task.stuck:
+            yield f"The agent of task {task.key} seems stuck: {task.stuck}"
         if task.state == "parked" and task.wake:
             name = f"Task {task.key}" if task.key else "The plan"
             yield f"{name} waits {describe_until(task.wake, now)}: usage limit"

@@ -16,13 +16,14 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
-from segue.domain.events import Recorded, RunEnded, RunParked, TaskEnded
+from segue.domain.events import AgentStuck, Recorded, RunEnded, RunParked, TaskEnded
 from segue.domain.notification import Notification, NotificationKind
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.parts.notify.answers import AnswerSigner, make_answer_signer
 from segue.parts.notify.options import NotifySettings
 from segue.parts.notify.send import notify
 from segue.ports import Notifier
+from segue.reports.event_text import describe_event
 from segue.system.redact import Redactor
 from segue.view.run import RunView
 
@@ -96,7 +97,7 @@ class RunNotifier:
         """Queue a notification if people should know of the event."""
         with contextlib.suppress(Exception):  # a notification must never break a run
             self._view.apply(event)
-            if self._notifiers and isinstance(event.event, TaskEnded | RunParked | RunEnded):
+            if self._notifiers and isinstance(event.event, TaskEnded | RunParked | RunEnded | AgentStuck):
                 self._take(event)
 
     def _take(self, event: Recorded) -> None:
@@ -161,6 +162,10 @@ def _report(recorded: Recorded, view: RunView) -> _Due | None:
     match recorded.event:
         case TaskEnded(task) if view.tasks[task].state == "needs_human":
             return _report_task(recorded.run, recorded.seq, recorded.event, view)
+        case AgentStuck(task, reason) if task and reason:
+            text = f"{describe_event(recorded)}\nLook: segue logs {recorded.run} --task {task}"
+            message = Notification("stuck", f"{_name_task(task, view)} seems stuck", text)
+            return _Due(recorded.run, f"stuck/{recorded.seq}", message)
         case RunParked():
             return _report_parked(recorded.run, recorded.event, view)
         case RunEnded(state) if state != RunState.QUEUED:  # else another worker continues it

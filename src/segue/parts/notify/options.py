@@ -131,7 +131,7 @@ class EmailSettings(Options, frozen=True):
 class NotifySettings(Options, frozen=True):
     """The table `[notify]`: which notifications are sent, and how."""
 
-    on: tuple[NotificationKind, ...] = ("needs_human", "run_finished", "parked", "reminder")
+    on: tuple[NotificationKind, ...] = ("needs_human", "run_finished", "parked", "stuck", "reminder")
     """What to notify about."""
     terminal: TerminalSettings = TerminalSettings()
     desktop: DesktopSettings = DesktopSettings()
