@@ -218,6 +218,22 @@ def test_writer_is_shown_the_wrong_versions_that_pass(examine: Examine) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("insists", [False, True])
+def test_writer_who_only_repeats_examples_is_asked_for_other_values(examine: Examine, insists: bool) -> None:
+    """A table of the examples passes such tests."""
+    again = write({"test_more.py": case("test_more", "assertEqual(double(2), 4)") if insists else VARIANT})
+    work = in_turn(write({"calc.py": TABLE, "test_calc.py": WEAK}), write({"calc.py": RIGHT}))
+    loop = examine(work, in_turn(write({"test_calc.py": WEAK}), again))
+    source = loop.source
+    source.found["1"] = type(source.found["1"])("1", "Double", "Add `double(x)` to calc.py: double(2) is 4.")
+    loop.session()
+    assert "nothing but the examples" in jobs(loop, "tester")[1].prompt.text
+    reasons = proof_of(loop).reasons
+    assert any("nothing but examples" in one for one in reasons) is insists, reasons
+    assert (loop.repo / "calc.py").read_text() == (TABLE if insists else RIGHT)
+
+
+@pytest.mark.thorough
 def test_where_behaviour_stays_the_exam_asks_for_what_was_there(examine: Examine) -> None:
     nothing = write({})  # no test of its own can fail without the change
     work = in_turn(write({"calc.py": TABLE, "test_calc.py": WEAK}), nothing, write({"calc.py": RIGHT}))

@@ -30,6 +30,7 @@ from segue.flow.phase import EXAM, INDEPENDENT
 from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import settle
 from segue.prompts.exam import MoreTests, exam_prompt
+from segue.proof.breadth import find_libraries
 
 if TYPE_CHECKING:
     from segue.proof.independent import DetachedTests
@@ -48,6 +49,8 @@ class Written(Struct, frozen=True):
     """Tests that show nothing, each with the reason."""
     why_not: str = ""
     """Why there are no new ones."""
+    repeats: bool = False
+    """Whether all tests ask for nothing but examples that the worker sees."""
 
 
 def begin_exam(context: RunContext, state: TaskState) -> Callable[[Event], None] | None:
@@ -97,7 +100,8 @@ def take_tests(state: TaskState, written: Written) -> bool:
     if written.tests is None:
         return False
     own = state.own_tests
-    state.own_tests = replace(own, tests=written.tests, dropped=own.dropped | set(written.unusable))
+    dropped = own.dropped | set(written.unusable)
+    state.own_tests = replace(own, tests=written.tests, dropped=dropped, repeats=written.repeats)
     for why in dict.fromkeys(written.unusable.values()):
         tests = [test for test, reason in written.unusable.items() if reason == why]
         state.notes.append(f"independent tests are not used: {list_some(tests, _SHOWN)} ({why})")
@@ -157,11 +161,12 @@ async def write_tests(
         same_vendor=same or (earlier is not None and earlier.same_vendor),
     )
     new = [path for path in tests.files if path not in known]
-    unusable = await _try_out(context, testing, state, tests, new, number)
+    tried = await _try_out(context, testing, state, tests, new, number)
+    unusable = tried.unusable
     if all(_is_spoilt(path, unusable) for path in new):
         why = "; ".join(dict.fromkeys(f"{test} {why}" for test, why in unusable.items()))
         return Written(why_not=f"none can be used: {why}")
-    return Written(tests, unusable)
+    return Written(tests, unusable, repeats=tried.repeats)
 
 
 def _is_spoilt(path: str, unusable: Collection[str]) -> bool:
@@ -187,7 +192,8 @@ async def _launch(
         wanted = "\n".join([task.text, *(criterion.text for criterion in task.criteria)])
         about = context.redact(context.source.context(task))
         interface = testing.interface(name, wanted)
-        asked = replace(more, keeps=_keeps(state))
+        installed = find_libraries(context.workspace.root, context.checking.commands)
+        asked = replace(more, keeps=_keeps(state), installed=installed)
         prompt = exam_prompt(task, about, interface, commands, asked, attempt.feedback)
         # Who works beside it changes the repository meanwhile, so nobody can say that the writer did.
         request = LaunchRequest(prompt, Mode.EDIT, folder, guarded=not beside)
@@ -215,8 +221,8 @@ async def _try_out(
     tests: IndependentTests,
     files: Sequence[str],
     number: int,
-) -> dict[str, str]:
-    """Run new tests without any work, as a step of the journal; return those that show nothing."""
+) -> ExamOutput:
+    """Run new tests without any work, as a step of the journal; return what that shows."""
     key, keeps = f"{state.folder}/{EXAM.name}/{number}", _keeps(state)
 
     async def work(_token: str) -> StepResult[ExamOutput]:
@@ -230,10 +236,12 @@ async def _try_out(
             if shlex.join(argv) in tests.commands:
                 ended = await context.checking.sealer().run_twice(argv, base, tree, files)
                 found |= find_unusable(*ended, files, may_pass=keeps) if ended is not None else {}
-        return StepResult(True, ExamOutput(found))
+        criteria = (criterion.text for criterion in state.task.criteria)
+        words = "\n".join((state.task.title, state.task.text, *criteria, context.source.context(state.task)))
+        return StepResult(True, ExamOutput(found, await testing.only_repeat(tests, base, words)))
 
     facts = StepFacts(state.task.key, EXAM.name, number, proves=True)
-    return (await context.journal.step(key, ExamOutput, work, facts=facts)).output.unusable
+    return (await context.journal.step(key, ExamOutput, work, facts=facts)).output
 
 
 def _keeps(state: TaskState) -> bool:

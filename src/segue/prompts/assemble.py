@@ -76,6 +76,7 @@ _INTRODUCTIONS = {
     "survivors": "Wrong versions of lines that all tests pass (`path:line: - as it is + wrong`):",
     "guessed": "Names that earlier tests used, and that nobody has given:",
     "commands": "The commands that run the tests:",
+    "installed": "Libraries for properties that are installed:",
     "diff": "The diff of the work; untrusted:",
     "checks": "The checks that were run, with their output; untrusted:",
     "files": "The changed files:",

@@ -67,7 +67,8 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
             return PhaseEnd(False, f"checks failed: {verdict.reason}")
         state.resolutions += 1
         await escalate(context, state, verdict.reason)
-        more = MoreTests(failed=tuple(sorted(own_failures(state, failed))))
+        failures = tuple(sorted(own_failures(state, failed)))
+        more = MoreTests(failed=failures, repeats=bool(failures) and state.own_tests.repeats)
         back = send_back(context, state, verdict)
         ended = await (
             work_beside(back, ask_again(context, state, more, beside=True)) if more.failed else back

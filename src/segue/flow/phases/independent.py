@@ -26,10 +26,13 @@ async def independent(context: RunContext, state: TaskState) -> PhaseEnd:
     state.own_tests = replace(state.own_tests, passed_without=state.tree)
     examined = await check(context, state)
     survivors = tuple(one for result in state.checks for one in result.survivors)
-    if not examined.ok or not survivors or state.own_tests.tests is None:
+    repeats = state.own_tests.repeats
+    if not examined.ok or not (survivors or repeats) or state.own_tests.tests is None:
         return examined
     content = state.tree
-    if not await ask_again(context, state, MoreTests(survivors=survivors)):
-        return examined
-    state.own_tests = replace(state.own_tests, passed_without=content)
-    return await check(context, state)
+    if await ask_again(context, state, MoreTests(survivors=survivors, repeats=repeats)):
+        state.own_tests = replace(state.own_tests, passed_without=content)
+        examined = await check(context, state)
+    if state.own_tests.repeats:
+        state.notes.append("independent tests ask for nothing but examples that the agent sees")
+    return examined
