@@ -152,6 +152,15 @@ static int connected(int fd) {
     return found;
 }
 
+/* A connection whose call fails is broken: clients such as libpq wait for the answer otherwise. */
+static int is_cut(int fd) {
+    if (!connected(fd) || !point("send", ""))
+        return 0;
+    shutdown(fd, SHUT_RDWR);
+    errno = EPIPE;
+    return 1;
+}
+
 #define REAL(name)                                           \
     static void *real;                                       \
     if (!real)                                               \
@@ -192,7 +201,7 @@ CALL(int, mkdir, FAIL_AT(!there(AT_FDCWD, a) && point("mkdir", a)) FAIL_IF(is_fu
 CALL(int, mkdirat, FAIL_AT(!there(f, a) && point("mkdir", a)) FAIL_IF(is_full(a)), (int f, const char *a, mode_t m), (f, a, m))
 CALL(int, rmdir, FAIL_AT(there(AT_FDCWD, a) && point("rmdir", a)), (const char *a), (a))
 CALL(int, execve, FAIL_AT(!access(a, X_OK) && point("execve", strrchr(a, '/') ? strrchr(a, '/') + 1 : a)), (const char *a, char *const v[], char *const e[]), (a, v, e))
-CALL(ssize_t, send, FAIL_AT(connected(fd) && point("send", "")), (int fd, const void *b, size_t n, int g), (fd, b, n, g))
+CALL(ssize_t, send, FAIL_AT(is_cut(fd)), (int fd, const void *b, size_t n, int g), (fd, b, n, g))
 
 /* Opening a file counts when it creates or empties it. */
 static int leaves(int folder, const char *path, int flags) {

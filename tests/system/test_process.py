@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from segue.domain.job import Limits
 from segue.system.lines import LineFramer
@@ -66,6 +67,30 @@ def test_no_signal_of_the_ladder_is_ignored_by_inheritance(tmp_path: Path) -> No
     ignored = int(ran.out.split()[1], 16)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         assert not ignored >> (number - 1) & 1
+
+
+_GONE = "bwrap: Can't bind mount /oldroot/tmp/x on /newroot/tmp/x: No such file or directory"
+_GIVES_UP = f'printf "bwrap: " >&2; sleep 0.05; echo "{_GONE.removeprefix("bwrap: ")}" >&2;'
+
+
+def test_a_sandbox_that_gave_up_before_the_agent_began_is_started_again(tmp_path: Path) -> None:
+    """Somebody else's folder of /tmp vanished between bubblewrap's looking at it and its mounting it."""
+    gives_up = f"echo x >> starts; test $(wc -l < starts) -gt 3 || {{ {_GIVES_UP} exit 1; }}; cat"
+    ran = run_once(tmp_path / "run", replace(shell(gives_up, tmp_path, b"do it"), layers=1))
+    assert (ran.out, ran.err, ran.exit.code) == (b"do it", b"", 0)
+    assert (tmp_path / "starts").read_text().count("x") == 4
+
+
+@pytest.mark.parametrize(
+    ("layers", "before", "starts"),
+    [(1, "", 5), (0, "", 1), (1, "echo working; sleep 0.1;", 1), (1, "echo warning >&2;", 1)],
+    ids=["never", "not in a sandbox", "worked", "said something else"],
+)
+def test_who_has_begun_is_never_started_again(tmp_path: Path, layers: int, before: str, starts: int) -> None:
+    says = f'echo x >> starts; {before} echo "{_GONE}" >&2; exit 1'
+    ran = run_once(tmp_path / "run", replace(shell(says, tmp_path), layers=layers))
+    assert (ran.err.decode().splitlines()[-1], ran.exit.code) == (_GONE, 1)
+    assert (tmp_path / "starts").read_text().count("x") == starts
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,17 @@ from segue.proof.runners import Ended
 from segue.system.files import private_folder
 from segue.system.isolation.homes import PrivateParts
 from segue.system.isolation.isolate import Means, SandboxChoice
-from segue.system.isolation.mounting import CONTAINED, copy_masked, filtered, hide, mounter, proc_mounts
+from segue.system.isolation.mounting import (
+    CONTAINED,
+    capture_mounted,
+    copy_masked,
+    filtered,
+    hide,
+    mounter,
+    proc_mounts,
+)
 from segue.system.isolation.places import SHARED, TOOLS, named_places, outermost, program_places
 from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, git_link
-from segue.system.process.capture import capture
 
 _MOST_FILES = 300
 """Mounts cost more the more there are; beyond this, whole folders are made read-only."""
@@ -69,7 +76,8 @@ class Mounted(Struct, frozen=True):
         inputs |= dict.fromkeys(caches_within(order.inputs), empty)
         line = wrap(self.choice, Mounts(order, self.trees.home, self.private, inputs, git))
         # Its variables are in the line: what sets up the mounts is no check.
-        return await run_bounded(capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT), order)
+        running = capture_mounted(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
+        return await run_bounded(running, order)
 
     async def _run_ordinary(self, order: TreeCommand) -> Ended:
         """Run a command on a tree that seems to be the user's: no mount leads there, and none guards it."""
@@ -90,7 +98,7 @@ class Mounted(Struct, frozen=True):
         inputs |= dict.fromkeys(caches_within(inputs), private_folder(order.work / "empty"))
         before = note_files(order.tree, guarded)
         line = wrap(self.ordinary, Mounts(order, home, self.private, inputs, git, around, packages))
-        running = capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
+        running = capture_mounted(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
         ended = await run_bounded(running, order)
         return replace(ended, changed=differing(before, note_files(order.tree, guarded)))
 

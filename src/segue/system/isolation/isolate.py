@@ -39,14 +39,11 @@ from segue.system.isolation.policy import (
     make_policy,
 )
 from segue.system.lane import is_beside, lane_variables, list_shared
-from segue.system.process.capture import Captured, capture
+from segue.system.process.capture import Captured
 from segue.system.process.segue import part_folders
 
 _log = logging.getLogger(__name__)
 
-_STARTS = 5
-_SOMETHING_IS_GONE = b"bwrap: Can't bind mount /oldroot"
-"""What bubblewrap says when somebody removes a file of /tmp between its looking at it and its mounting it."""
 NOTHING = Places()
 _KEPT_OUTPUT = 64 * 1024**2
 
@@ -365,21 +362,11 @@ async def capture_inside(
 ) -> Captured:
     """Run a tool on the work tree to its end, inside of the sandbox, and return its output."""
     with tempfile.TemporaryDirectory(prefix="segue-inside-", ignore_cleanup_errors=True) as folder:
-        for _ in range(_STARTS):
-            inside = await asyncio.to_thread(
-                isolation.enclose,
-                argv,
-                root,
-                env,
-                Path(folder) / "scratch",
-                own,
-                network=network,
-                shares=shares,
-            )
-            done = await capture(inside.argv, root, inside.env, timeout, limit=limit)
-            if not done.exit_code or not done.err.startswith(_SOMETHING_IS_GONE):
-                break
-    return done
+        scratch = Path(folder) / "scratch"
+        inside = await asyncio.to_thread(
+            isolation.enclose, argv, root, env, scratch, own, network=network, shares=shares
+        )
+        return await mounting.capture_mounted(inside.argv, root, inside.env, timeout=timeout, limit=limit)
 
 
 _FIND = {Means.BWRAP: mounting.find_bubblewrap, Means.NAMESPACES: mounting.find_namespaces}

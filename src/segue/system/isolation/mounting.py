@@ -18,8 +18,9 @@ from segue.system import programs
 from segue.system.isolation import landlock
 from segue.system.isolation.places import SHARED, SHOWN_IN_RUN, named_places, outermost, program_places
 from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, SandboxPolicy, git_link, shown_temporary
-from segue.system.process.capture import PROBE_SECONDS, Captured, probe
+from segue.system.process.capture import PROBE_SECONDS, Captured, capture, probe
 from segue.system.process.segue import part_command
+from segue.system.supervisor.job import STARTS, gave_up
 
 CONTAINED = ("--unshare-user", "--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts", "--die-with-parent")
 """As root, bwrap keeps all capabilities unless they are dropped."""
@@ -70,6 +71,17 @@ def filtered(program: Sequence[str], folder: Path) -> list[str]:
     file = _make(folder) / "filter"
     file.write_bytes(landlock.make_filter(sockets=True))
     return ["/bin/sh", "-c", 'exec "$@" 9< "$0"', str(file), *program, "--seccomp", "9"]
+
+
+async def capture_mounted(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None, *, timeout: float, limit: int
+) -> Captured:
+    """Run a tool in the sandbox to its end; where that gave up before the tool began, start it again."""
+    for _ in range(STARTS):
+        done = await capture(argv, cwd, env, timeout, limit=limit)
+        if not done.exit_code or not gave_up(done.out, done.err):
+            break
+    return done
 
 
 def proc_mounts(own_proc: bool) -> list[str]:

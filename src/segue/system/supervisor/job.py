@@ -29,14 +29,28 @@ HELD_MAX = 128 * 1024
 """Bytes of output that are kept in memory while they cannot be written: the end of what it has to say."""
 RESULT_MAX = 2 * HELD_MAX
 """Bytes that `exit.json` takes at most."""
+STARTS = 5
+"""How often a program is started that the sandbox gives up before it begins."""
+_SOMETHING_IS_GONE = b"bwrap: Can't bind mount /oldroot"
+_COMPLAINT_MAX = 4096
 PIPE_MAX = 1024 * 1024
 """A pipe cannot contain more than this, so the rest was written after the agent's exit."""
+
+
+def gave_up(out: bytes, err: bytes, *, so_far: bool = False) -> bool:
+    """Return whether this is what bubblewrap says when a file of /tmp vanishes while it shows it.
+
+    The program has not begun then, and starting it once more shows what is left. `so_far`: it may say more.
+    """
+    said = _SOMETHING_IS_GONE[: len(err)] if so_far else _SOMETHING_IS_GONE
+    return not out and len(err) < _COMPLAINT_MAX and err.startswith(said)
 
 
 class SupervisedJob:
     """One agent and the state of its ending."""
 
     def __init__(self, request: dict[str, Any], folder: str, container: Container) -> None:
+        self.request = request
         self.token: str = request["token"]
         self.folder = folder
         self.wall: float = request["wall"]
@@ -45,6 +59,7 @@ class SupervisedJob:
         self.room: int = request["output_bytes"]
         self.layers: int = request.get("layers", 0)
         self.turn_end: bytes = request.get("turn_end", "").encode()
+        self.starts = 1
         self.started = time.time()
         self.began = self.heard = time.monotonic()
         self.process: subprocess.Popen[bytes] | None = None
@@ -76,8 +91,9 @@ class SupervisedJob:
         self.rung = 0
         self.due_at = 0.0
 
-    def spawn(self, request: dict[str, Any]) -> None:
+    def spawn(self) -> None:
         """Start the agent in a session of its own. Its stdin is the prompt file, or begins with it."""
+        request = self.request
         env = {**request["env"], "SEGUE_JOB": self.token, JOB_MARKER: self.folder}
         with open(f"{self.folder}/prompt", "rb") as prompt, self.container.entered():
             self.process = subprocess.Popen(
@@ -139,7 +155,7 @@ class SupervisedJob:
         # Beyond a limit the pipe is still emptied: an agent that blocks on it could not end itself.
         self.held[name] += b"" if self.full or self.closed else data[: self.room]
         try:
-            while self.held[name] and not (self.full or self.closed):
+            while self.held[name] and not (self.full or self.closed or self._may_start_again(so_far=True)):
                 written = os.write(self._spool(name), self.held[name])
                 self.sizes[name] += written
                 self.held[name] = self.held[name][written:]
@@ -152,6 +168,21 @@ class SupervisedJob:
         if self.room < 0 and not self.full:
             self.full = True
             self.end("output", f"it printed more than {sum(self.sizes.values())} bytes")
+
+    def _may_start_again(self, *, so_far: bool) -> bool:
+        begun = not self.layers or self.starts == STARTS or any(self.sizes.values())
+        return not begun and gave_up(self.held["out"], self.held["err"], so_far=so_far)
+
+    @property
+    def never_began(self) -> bool:
+        """Whether the sandbox ended before the agent began, and another start may be better."""
+        return bool(self.exit) and self.reason is None and self._may_start_again(so_far=False)
+
+    def again(self) -> SupervisedJob:
+        """Return the same job, to be started once more."""
+        other = SupervisedJob(self.request, self.folder, self.container)
+        other.starts = self.starts + 1
+        return other
 
     def _spool(self, name: str) -> int:
         """Return the file for a stream; one that stays silent gets none."""

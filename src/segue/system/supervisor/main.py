@@ -131,8 +131,7 @@ class Supervisor:
         token = request["token"]
         container, self.spare = self.spare or Container.create(), None
         job = SupervisedJob(request, f"{self.folder}/jobs/{token}", container)
-        facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
-        facts |= job.container.facts()
+        facts = self._facts(job)
         try:
             # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
             write_new(f"{job.folder}/claim.json", facts)
@@ -146,13 +145,32 @@ class Supervisor:
         except OSError as error:
             self._give_back(job, error)
             return
+        self._spawn(job, facts)
+
+    def _spawn(self, job: SupervisedJob, facts: dict[str, Any]) -> None:
         try:
-            job.spawn(request)
+            job.spawn()
             write_reserved(f"{job.folder}/job.json", {**facts, "child": self._identify(job.pid)})
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             self._not_started(job, error)
             return
         self._watch(job)
+
+    def _facts(self, job: SupervisedJob) -> dict[str, Any]:
+        facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
+        return {**facts, **job.container.facts()}
+
+    def _start_again(self, job: SupervisedJob) -> None:
+        """Start what has not begun; its folder, with the claim and the room for its end, stays."""
+        self.io.leave(job)
+        job.close()
+        facts = self._facts(other := job.again())
+        try:
+            reserve(f"{job.folder}/job.json", _FACTS_MAX)
+        except OSError as error:
+            self._not_started(other, error)
+            return
+        self._spawn(other, facts)
 
     def _give_back(self, job: SupervisedJob, error: OSError) -> None:
         """Leave a job whose notes cannot be written to whoever asks next; nobody was started."""
@@ -200,7 +218,7 @@ class Supervisor:
             job.message += f"; {len(left)} of its processes could not be killed"
             self._finish(job)
         elif not left and job.exit is not None and self.io.quiet(job):
-            self._finish(job)
+            (self._start_again if job.never_began and not self.quitting else self._finish)(job)
 
     def _survivors(self, job: SupervisedJob) -> set[int]:
         others = {other.pid for other in self.jobs.values() if other is not job}
