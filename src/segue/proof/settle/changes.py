@@ -16,7 +16,7 @@ from segue.proof.settle.tokens import has_grown, only_waits
 from segue.proof.settle.units import Check, TestFile, Unit
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_IMPORT_WORDS = frozenset("import from as default type require const let var".split())
+_IMPORT_WORDS = frozenset(["import", "from", "as", "default", "type", "require", "const", "let", "var"])
 _TOKENS = re.compile(r"[A-Za-z_]{3,}|\d+")
 
 
