@@ -41,9 +41,12 @@ def outlive_readers() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def _wrap(stream: Any) -> io.TextIOWrapper:
+def _wrap(stream: Any) -> Any:
     stream.flush()
-    raw = _Lasting(stream.fileno(), "wb", closefd=False)
+    try:
+        raw = _Lasting(stream.fileno(), "wb", closefd=False)
+    except io.UnsupportedOperation:  # a program that calls Segue keeps what it prints in memory
+        return stream
     return io.TextIOWrapper(
         io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=True, write_through=True
     )
