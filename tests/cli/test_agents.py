@@ -37,7 +37,7 @@ if sys.argv[1:] == ["--version"]:
 elif "status" in sys.argv:
     print({status!r})
 else:
-    sys.stdin.read()
+    sys.stdin.readline()
     {work}
     print({result!r})
     print(os.environ.get("ANTHROPIC_API_KEY"), file=sys.stderr)

@@ -32,7 +32,8 @@ if words == ["--version"]:
 elif "status" in words:
     print({status!r})
 else:
-    prompt = sys.stdin.read()
+    streams = "--input-format" in words
+    prompt = json.loads(sys.stdin.readline())["message"]["content"] if streams else sys.stdin.read()
     if not {{"dontAsk", "read-only"}} & set(words):
         open(f"work-{{len(prompt)}}", "w").write("x")
     keys = dict.fromkeys(re.findall(r"(?m)^- (\\S+?):? ", prompt))
@@ -171,7 +172,8 @@ def test_a_yes_with_e_writes_settings_that_are_trusted(place: Place) -> None:
     del place.env["SEGUE_TRUST"]
     seen = answer(place, (b"write segue.toml [y]: ", b"what"), (b"write segue.toml [y]: ", b"e"))
     assert "claude 2.1.0, logged in: the project has CLAUDE.md; also ready: codex" in seen
-    assert (place.repo / "segue.toml").read_text().splitlines()[1:] == [
+    written = (place.repo / "segue.toml").read_text().splitlines()[1:]
+    assert [line.split(" #")[0].strip() for line in written] == [
         'source = "plan.md"',
         'agent = "claude"',
         'checks = ["go test ./..."]',

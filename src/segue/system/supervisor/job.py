@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.2
 """How often it is looked whether there is something to tell an agent."""
+SILENT_SECONDS = 10
+"""A program that has printed nothing for so long may wait for the end of its stdin, as a wrapper does."""
 LAST_RUNG = 2
 _BY_SYSTEM = frozenset((4, 6, 7, 8, 9, 11))
 """Signals that nobody sends for politeness: crashes, and kills for lack of memory."""
@@ -129,8 +131,10 @@ class SupervisedJob:
                 with open(f"{folder}/{number}", "rb") as line:
                     self.untold += line.read()
                 self.told, self.is_done = number, False
-        self.is_idle = self.is_done
-        self.look_at = float("inf") if self.is_idle else time.monotonic() + LOOK_SECONDS
+        now = time.monotonic()
+        waits = self.heard == self.began and now > self.began + SILENT_SECONDS
+        self.is_idle = self.is_done or waits
+        self.look_at = float("inf") if self.is_idle else now + LOOK_SECONDS
 
     def close_stdin(self) -> None:
         """Tell the agent nothing more."""
