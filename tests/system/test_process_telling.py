@@ -56,7 +56,7 @@ def test_a_long_prompt_arrives_whole_and_an_agent_that_is_done_at_once_is_told_n
 @pytest.mark.thorough
 def test_a_program_that_waits_for_the_end_of_its_stdin_gets_it(tmp_path: Path) -> None:
     """As a user's own wrapper around an agent may."""
-    command = replace(shell("cat", tmp_path, b"first\n"), turn_end="{END}")
+    command = replace(shell('said=$(cat); echo "$said"', tmp_path, b"first\n"), turn_end="{END}")
     assert asyncio.run(_tell_while_at_work(tmp_path / "run", command, [])) == b"first\n"
 
 
