@@ -233,15 +233,15 @@ class Source(Protocol):
         """Return the same value as long as reading again would show nothing new but this object's marks."""
         return object()
 
-    def context(self, task: Task) -> str:  # noqa: ARG002 - a source without context needs no task
+    def context(self, task: Task) -> str:
         """Return what the agent should know beside the task's own text; untrusted, may be empty."""
         return ""
 
-    def announce(self, task: Task, run: str) -> None:  # noqa: ARG002 - most sources have nobody to tell
+    def announce(self, task: Task, run: str) -> None:
         """Tell those who follow the source that work on a task begins. Telling twice is telling once."""
         return
 
-    def record(self, task: Task, completion: Completion) -> None:  # noqa: ARG002
+    def record(self, task: Task, completion: Completion) -> None:
         """Store how a task failed; it stays pending."""
         return
 
@@ -261,7 +261,7 @@ class Source(Protocol):
         """Return what changed about tasks that are done, so that a person must decide; None: nothing."""
         return None
 
-    def foresee(self, history: SourceHistory) -> TaskList:  # noqa: ARG002 - without a record of its own
+    def foresee(self, history: SourceHistory) -> TaskList:
         """Return the tasks as a run would find them after `restore`; from then on it is for looking only."""
         return self.look()
 
@@ -273,7 +273,7 @@ class Source(Protocol):
         """Forget what is done, so that all tasks are pending; must not look like a lost record afterwards."""
         return
 
-    def restore(self, history: SourceHistory) -> str:  # noqa: ARG002 - a source without a record of its own
+    def restore(self, history: SourceHistory) -> str:
         """Compare the source's own record of what is done with the journal's, before a run starts or resumes.
 
         A record that is missing, unreadable or older is rebuilt from the journal; one that a person edited,
@@ -420,7 +420,7 @@ class Delivery(Protocol):
         """Whether it pushes: then the target is a branch of the remote."""
         return False
 
-    async def check(self, target: Target) -> list[Problem]:  # noqa: ARG002 - a local one has nothing to check
+    async def check(self, target: Target) -> list[Problem]:
         """Return what keeps it from delivering there, before any work is done; empty if it is ready."""
         return []
 
@@ -431,17 +431,12 @@ class Delivery(Protocol):
         Raises Unavailable if a service cannot be reached now, and SegueError for what a person must fix.
         """
 
-    async def feedback(self, target: Target, delivered: Delivered) -> Feedback | None:  # noqa: ARG002
+    async def feedback(self, target: Target, delivered: Delivered) -> Feedback | None:
         """Return what others say about delivered work; None: nobody can say anything there."""
         return None
 
     async def answer(
-        self,
-        target: Target,  # noqa: ARG002
-        delivered: Delivered,  # noqa: ARG002
-        item: FeedbackItem,  # noqa: ARG002
-        text: str,  # noqa: ARG002
-        mark: str,  # noqa: ARG002
+        self, target: Target, delivered: Delivered, item: FeedbackItem, text: str, mark: str
     ) -> None:
         """Answer where the item came from, once: an answer with this mark is not given again."""
         return

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from segue.domain.errors import NeedsHuman
+from segue.domain.events import Delivery
 from segue.domain.job import AgentChoice, Limits
 from segue.domain.outcome import Budget, Failure, FailureKind
 from segue.domain.task import Task
 from segue.flow.budgets import Budgets
 from segue.flow.lanes import Seat
-from segue.ports import Agent
+from segue.ports import Agent, HearingAgent
 from segue.system.files import ensure_room
 from segue.view.run import RunView
 
 if TYPE_CHECKING:
-    from segue.flow.say import Listener
     from segue.proof.guard import LaunchGuard
     from segue.store.journal import Journal
 
@@ -118,6 +118,26 @@ class Series(Struct, frozen=True, kw_only=True):
         return f"{self.folder}/park/{self.phase}/{number}"
 
 
+class Addressee(Struct, frozen=True):
+    """A launch that is told what is said about its task."""
+
+    agent: Agent
+    token: str
+
+    @property
+    def how(self) -> Delivery:
+        """How words reach its agent."""
+        if isinstance(self.agent, HearingAgent):
+            return "session"
+        return "turn" if self.agent.can.follow_up else "launch"
+
+    def tell(self, words: Mapping[int, str]) -> None:
+        """Tell the agent, where that can be done now; what it was told before is not told again."""
+        if isinstance(self.agent, HearingAgent):
+            for number, text in words.items():
+                self.agent.tell(self.token, number, text)
+
+
 class Launcher(Struct):
     """What the launches of one run share: its budget, its guard, and which agents cannot work now."""
 
@@ -149,7 +169,7 @@ class Launcher(Struct):
     """Where launches leave something besides the work tree: without room there, nobody is launched."""
     resting: dict[str, float] = field(default_factory=dict)
     """Agents that cannot work, and until when: the others take over."""
-    listeners: dict[str, Listener] = field(default_factory=dict)
+    addressees: dict[str, Addressee] = field(default_factory=dict)
     """The launches that are told what is said about their tasks, by task."""
     _admitted: set[str] = field(default_factory=set)
     """Launches within the budget that the view does not count yet: several may begin at once."""

@@ -11,73 +11,51 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from msgspec import Struct
-
 from segue.domain.errors import StoreFull
 from segue.domain.events import SEGUE, Delivery, TaskCommented
 from segue.domain.results import Nothing, StepFacts, StepResult
 from segue.domain.run import StepState
-from segue.flow.agents import Launcher
-from segue.ports import Agent, HearingAgent
+from segue.flow.agents import Addressee, Launcher
+from segue.ports import Agent
 from segue.prompts.task import words_prompt
 from segue.store.database import EVERY_SECOND, Disconnected
 
 
-class Listener(Struct, frozen=True):
-    """A launch that is told what is said about its task."""
-
-    agent: Agent
-    token: str
-
-    @property
-    def how(self) -> Delivery:
-        """How words reach its agent."""
-        if isinstance(self.agent, HearingAgent):
-            return "session"
-        return "turn" if self.agent.can.follow_up else "launch"
-
-    def tell(self, words: Mapping[int, str]) -> None:
-        """Tell the agent, where that can be done now; what it was told before is not told again."""
-        if isinstance(self.agent, HearingAgent):
-            for number, text in words.items():
-                self.agent.tell(self.token, number, text)
-
-    def tell_said(self, said: Mapping[int, str]) -> None:
-        """Tell the agent what people said."""
-        self.tell({number: words_prompt((text,)).text for number, text in said.items()})
-
-
 async def say(launcher: Launcher, task: str, text: str) -> bool:
     """Tell the agent at work on a task something in Segue's own name, once; False where it cannot be told."""
-    listener = launcher.listeners.get(task)
-    if listener is None or listener.how != "session":
+    addressee = launcher.addressees.get(task)
+    if addressee is None or addressee.how != "session":
         return False
     said = await launcher.journal.emit(TaskCommented(task, text, SEGUE, how="session"))
     await launcher.journal.store()
-    listener.tell({said.seq: text})
+    addressee.tell({said.seq: text})
     return True
 
 
 @asynccontextmanager
 async def listening(launcher: Launcher, task: str, agent: Agent, token: str) -> AsyncIterator[None]:
     """Take what people say about a task while the block runs its agent, and tell it where it can be told."""
-    listener = launcher.listeners[task] = Listener(agent, token)
-    listener.tell_said(launcher.view.unheard(task))
-    listens = asyncio.create_task(_listen(launcher, task, listener))
+    addressee = launcher.addressees[task] = Addressee(agent, token)
+    _tell_said(addressee, launcher.view.unheard(task))
+    listens = asyncio.create_task(_listen(launcher, task, addressee))
     try:
         yield
     finally:
-        del launcher.listeners[task]
+        del launcher.addressees[task]
         listens.cancel()
         await asyncio.wait({listens})
 
 
-async def _listen(launcher: Launcher, task: str, listener: Listener) -> None:
+def _tell_said(addressee: Addressee, said: Mapping[int, str]) -> None:
+    addressee.tell({number: words_prompt((text,)).text for number, text in said.items()})
+
+
+async def _listen(launcher: Launcher, task: str, addressee: Addressee) -> None:
     while True:
         with suppress(Disconnected, StoreFull):  # whoever works notices it, and decides
-            await _take(launcher, task, await launcher.journal.wait(said_about(task)) or {}, listener.how)
+            await _take(launcher, task, await launcher.journal.wait(said_about(task)) or {}, addressee.how)
             await launcher.journal.store()
-            listener.tell_said(launcher.view.unheard(task))
+            _tell_said(addressee, launcher.view.unheard(task))
             continue
         await asyncio.sleep(EVERY_SECOND)
 
