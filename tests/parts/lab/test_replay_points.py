@@ -130,12 +130,21 @@ ASKS = (
     '[[on]]\nphase = "verify"\nattempt = 1\n'
     'verdict = { unmet = "all", action = "RUN_DIAGNOSTIC", request = "pytest --version" }\n'
 )
+TWICE = ["RETRY", "RETRY", "PROCEED"]
+DECIDED = {
+    "execute": TWICE,
+    "review": TWICE,
+    "plan": TWICE,
+    "spec": [*TWICE, "RETRY", "PROCEED", "PROCEED"],
+    "build": ["PROCEED", "RUN_DIAGNOSTIC", "PROCEED", "PROCEED"],
+}
+"""What each flow does with work that fails its checks twice, and once before a judge who asks for a command:
+only a build from a prompt runs it, others take it for another attempt."""
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("flow", sorted(PRESETS))
 def test_the_same_policy_decides_the_same_about_a_real_run(place: Place, flow: str) -> None:
-    """Work that fails its checks twice, in a flow that judges then goes through a diagnostic too."""
     is_build = flow == "build"
     place.env["SEGUE_LIMITS__RESOLUTIONS"] = "3"
     place.script((plan(step("a")) if is_build else "") + ASKS + SCRIPT)
@@ -143,7 +152,39 @@ def test_the_same_policy_decides_the_same_about_a_real_run(place: Place, flow: s
         place.more_config(f'checks = ["{EXISTS}", "{FINAL}"]\n')
     place.segue("run", *([GOAL] if is_build else ["plan.md", "--task", "1", "--flow", flow]))
     found = place.json("replay", "last", "--policy", "limits.resolutions=3")
-    decisions = [row["recorded"]["decision"] for row in found["rows"]]
-    assert (found["differ"], found["undecided"]) == (0, 0)
-    assert decisions.count("RETRY") == (0 if is_build else 2)
-    assert ("RUN_DIAGNOSTIC" in decisions) is ("verify" in PRESETS[flow])
+    assert [row["recorded"]["decision"] for row in found["rows"]] == DECIDED[flow]
+    assert (found["differ"], found["undecided"], found["less"]["launches"]) == (0, 0, 0)
+
+
+def test_replay_says_what_a_real_run_did_for_every_action(place: Place) -> None:
+    """The run's own verdicts say what the judge chose; a limit turns its last wish into STOP."""
+    asked = (
+        ("1", 1, "WEB_SEARCH"),
+        ("1", 2, "RUN_DIAGNOSTIC"),
+        ("2", 1, "MODIFY_PLAN"),
+        ("3", 1, "SKIP"),
+        ("4", 1, "RETRY"),
+        ("4", 2, "RETRY"),
+        ("4", 3, "RETRY"),
+    )
+    asks = "".join(
+        f'[[on]]\nphase = "verify"\ntask = {task}\nattempt = {attempt}\n'
+        f'verdict = {{ unmet = "all", action = "{action}", request = "pytest --version" }}\n'
+        for task, attempt, action in asked
+    )
+    kept = '{"steps": [{"keep": "3"}, {"keep": "4"}]}'
+    place.script(
+        plan(*(step(name) for name in "abcd"))
+        + asks
+        + f"[[on]]\nphase = 'replan'\nattempt = 1\nplan = '''{kept}'''\n"
+        + SCRIPT
+    )
+    place.env["SEGUE_LIMITS__RESOLUTIONS"] = "2"
+    place.segue("run", GOAL, code=3)
+    done = [event["action"] for event in place.events("verdict") if event["criteria"]]
+    assert done[-1] == "RETRY", "but the limit was reached"
+    found = place.json("replay", "last", "--policy", "limits.resolutions=2")
+    judged = [row["recorded"]["decision"] for row in found["rows"] if row["phase"] == "verify"]
+    assert judged == [*done[:-1], "STOP"]
+    assert set(judged) == {action for _, _, action in asked} | {"PROCEED", "STOP"}
+    assert (found["differ"], found["undecided"], found["less"]["launches"]) == (0, 0, 0)
