@@ -125,11 +125,10 @@ def cannot(file: str, quote: str) -> Outcome:
 
 
 def test_a_task_that_cannot_be_done_waits_with_the_evidence(tmp_path: Path) -> None:
-    def behave(job: Job) -> Outcome:
-        (job.workspace / "readme.md").write_text("hello\n")
-        return cannot("readme.md", "hello")
-
-    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", behave)])
+    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", lambda _job: cannot("readme.md", "hello"))])
+    (loop.repo / "readme.md").write_text("hello\n")
+    loop.git("add", ".")
+    loop.git("commit", "-qm", "Begin")
     with pytest.raises(NeedsHuman, match="cannot be done: the test asks for the opposite") as caught:
         loop.session()
     assert "readme.md:1 “hello”" in caught.value.message
@@ -147,6 +146,33 @@ def test_evidence_that_is_not_there_is_sent_back_once(tmp_path: Path) -> None:
     with pytest.raises(NeedsHuman, match="there is no file"):
         other.session()
     assert len(stubborn.jobs) == 2
+
+
+@pytest.mark.parametrize("file", ["test_a.py", "./notes.md"])
+def test_what_an_agent_wrote_itself_shows_nothing(tmp_path: Path, file: str) -> None:
+    def behave(job: Job) -> Outcome:
+        (job.workspace / "notes.md").write_text("impossible\n")
+        (job.workspace / "test_a.py").write_text("assert one() == 1\nassert one() == 2  # impossible\n")
+        return cannot(file, "impossible")
+
+    agent = FunctionAgent("one", in_turn(behave, edit()))
+    loop = Loop(tmp_path, ListSource("1"), [agent])
+    (loop.repo / "test_a.py").write_text("assert one() == 1\n")
+    loop.git("add", ".")
+    loop.git("commit", "-qm", "Begin")
+    loop.session()
+    assert (len(agent.jobs), loop.view.tasks["1"].state) == (2, "done")
+
+    def honest(job: Job) -> Outcome:
+        behave(job)
+        return cannot("test_a.py", "assert one() == 1")
+
+    other = Loop(tmp_path / "other", ListSource("1"), [FunctionAgent("one", honest)])
+    (other.repo / "test_a.py").write_text("assert one() == 1\n")
+    other.git("add", ".")
+    other.git("commit", "-qm", "Begin")
+    with pytest.raises(NeedsHuman, match="cannot be done"):
+        other.session()
 
 
 class CallingAgent(FunctionAgent):

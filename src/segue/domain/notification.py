@@ -11,9 +11,11 @@ KINDS: tuple[NotificationKind, ...] = get_args(NotificationKind)
 """What people are notified about."""
 
 
-AnswerAction = Literal["accept", "skip", "retry"]
-ANSWERS: tuple[AnswerAction, ...] = get_args(AnswerAction)
+AnswerAction = Literal["accept", "skip", "retry", "answer"]
+ANSWERS: tuple[AnswerAction, ...] = ("accept", "skip", "retry")
 """What a person may answer when a task needs them."""
+TO_QUESTION: tuple[AnswerAction, ...] = ("answer", "accept", "skip")
+"""The same where its agent asks, or says that it cannot."""
 
 
 class AnswerButton(Struct, frozen=True):
@@ -29,6 +31,11 @@ class AnswerButton(Struct, frozen=True):
     def label(self) -> str:
         """The word on the button."""
         return self.action.capitalize()
+
+    @property
+    def needs_words(self) -> bool:
+        """Whether a press is not enough: the page behind the link takes the words."""
+        return self.action == "answer"
 
     @property
     def link(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from segue.domain.exits import find_exit, find_unshown, read_exit_call
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.question import ASKS, is_question
 from segue.domain.task import Task
+from segue.domain.workspace import split_diff
 from segue.system.beneath import read_below
 
 UNABLE = {FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH, FailureKind.OUTAGE}
@@ -67,22 +69,36 @@ class ExitCall:
         return replace(outcome, text=f"{outcome.text}\n{self._line}")
 
 
-def way_out(outcome: Outcome, task: Task, root: Path) -> Failure | None:
-    """Return how an agent ended that says that its task cannot be done, or asks; None if it does not."""
+def cited_files(outcome: Outcome, root: Path) -> set[str]:
+    """Return the files by which an agent shows that its task cannot be done, from the root."""
+    way = find_exit(outcome.text)
+    return {os.path.relpath(root / one.file, root) for one in way.evidence if one.file} if way else set()
+
+
+def way_out(outcome: Outcome, task: Task, root: Path, own: str = "") -> Failure | None:
+    """Return how an agent ended that says that its task cannot be done, or asks; None if it does not.
+
+    `own` is the diff of what it wrote itself, which shows nothing.
+    """
     way = find_exit(outcome.text)
     if way is None:
         return None
     if not way.cannot.strip():
         return Failure(FailureKind.QUESTION, f"{ASKS}{way.question.strip()}")
     words = "\n".join((task.title, task.text, *(one.text for one in task.criteria)))
-    if missing := find_unshown(way, words, partial(_read, root)):
+    if missing := find_unshown(way, words, partial(_read, root, own)):
         text = f"You say that the task cannot be done ({way.cannot.strip()}), but {'; '.join(missing[:5])}."
+        text += " What you wrote yourself shows nothing." if own else ""
         return Failure(FailureKind.UNSHOWN, f"{text} Show it by file, line and quote, or do the task.")
     return Failure(FailureKind.CANNOT, way.describe())
 
 
-def _read(root: Path, path: str) -> str | None:
-    return read_below(root, root / path).decode("utf-8", "replace") or None
+def _read(root: Path, own: str, path: str) -> str | None:
+    text, place = read_below(root, root / path).decode("utf-8", "replace"), os.path.relpath(root / path, root)
+    changed = [line for part in split_diff(own) if part.path == place for line in part.text.split("\n")]
+    added = {line[1:] for line in changed if line.startswith("+")}
+    before = [line for line in text.split("\n") if line not in added]
+    return "\n".join([*before, *(line[1:] for line in changed if line.startswith("-"))]) or None
 
 
 def advise_person(run: str, key: str, reason: str) -> str:

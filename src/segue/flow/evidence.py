@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from segue.domain.results import LaunchInput, LaunchOutput, read_as
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.flow.context import Examination, RunContext
-from segue.flow.endings import advise, way_out
+from segue.flow.endings import advise, cited_files, way_out
 from segue.flow.errors import ErrorRecorder
 from segue.flow.pushed import guard_branch
 from segue.flow.state import TaskState
@@ -151,7 +151,7 @@ async def _look(
     files = changes.files
     if changed and not (changes.links or changes.unmerged):  # git makes no tree of these
         await _record_patch(context, state, now, len(files), key)
-    wrong = lost or way_out(outcome, state.task, context.workspace.root) or _not_committable(changes)
+    wrong = lost or await _find_way_out(context, state, outcome, (now, files)) or _not_committable(changes)
     failure = failure_of(replace(outcome, failure=outcome.failure or wrong), changed, allow_no_change)
     return LaunchOutput(
         verdict=verdict_after(failure, changed),
@@ -162,6 +162,17 @@ async def _look(
         head=now.head,
         branch=now.branch,
     )
+
+
+async def _find_way_out(
+    context: RunContext, state: TaskState, outcome: Outcome, left: tuple[Snapshot, Collection[str]]
+) -> Failure | None:
+    """Return how an agent ended that gives up or asks; what it wrote itself shows nothing."""
+    root, (now, files), diff = context.workspace.root, left, ""
+    if cited_files(outcome, root) & set(files):
+        with suppress(WorkspaceError):  # git makes no tree of an unfinished merge
+            _, diff = await context.workspace.patch(state.base.head, now)
+    return way_out(outcome, state.task, root, diff)
 
 
 async def _record_patch(context: RunContext, state: TaskState, now: Snapshot, files: int, key: str) -> None:

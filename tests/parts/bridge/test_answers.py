@@ -196,6 +196,33 @@ def test_a_link_asks_before_it_decides(answered: Answered) -> None:
     assert not (answered.place.repo / "f1").exists()
 
 
+def test_a_question_is_answered_from_a_phone(answered: Answered) -> None:
+    ntfy = answered.simulate(ntfy_app())
+    answered.place.env |= {"SEGUE_NOTIFY__NTFY__URL": ntfy, "SEGUE_NOTIFY__NTFY__TOPIC": "topic"}
+    answered.serve()
+    answered.place.script('[[on]]\ntask = "1"\nsay = "Shall I take Postgres or <SQLite>?"\n' + WORKS)
+    answered.place.segue("run", "plan.md", "--fail-fast", code=3)
+    run = answered.place.last_run()
+    [line] = loopback.get(f"{ntfy}/topic/json?poll=1").text.splitlines()
+    message = json.loads(line)
+    assert f'segue task answer 1 "…" --run {run}' in message["message"]
+    assert [one["label"] for one in message["actions"]] == ["Answer", "Accept", "Skip"]
+    link = message["actions"][0]["url"]
+    page = loopback.get(link).text
+    assert "Postgres or &lt;SQLite&gt;?" in page
+    assert "<textarea" in page
+    assert loopback.post(link).status_code == 400, "a press alone is no answer"
+    answered.place.script(WORKS)
+    headers = {"Origin": answered.url, "Accept": "text/html"}
+    done = loopback.post(link, data={"text": "Take Postgres."}, headers=headers, timeout=120)
+    assert f"Task 1 is answered. Run {run} continues." in done.text
+    assert loopback.post(link, data={"text": "SQLite"}, headers=headers, timeout=120).status_code == 409
+    until(lambda: answered.state(run) == "done", "the run continues to its end")
+    prompts = [text for (text,) in answered.place.rows("select text from orchestrator_prompts")]
+    assert sum("Take Postgres." in text for text in prompts) == 1
+    assert not any("SQLite" in text and "The answer" not in text for text in prompts)
+
+
 def test_what_is_not_signed_too_old_or_unknown_is_refused(answered: Answered) -> None:
     answered.serve()
     run = answered.needs_person()

@@ -55,7 +55,9 @@ def test_no_text_is_taken_for_a_token(text: str) -> None:
 
 def test_each_button_stands_for_one_answer() -> None:
     buttons = SIGNER.buttons("run-1", "T012", 7, 1000.5)
-    assert [button.action for button in buttons] == list(get_args(AnswerAction))
+    asked = SIGNER.buttons("run-1", "T012", 7, 1000.5, asks=True)
+    assert {button.action for button in (*buttons, *asked)} == set(get_args(AnswerAction))
+    assert [button.needs_words for button in asked] == [True, False, False]
     for button in buttons:
         assert SIGNER.read(button.token, 1059) == TaskAnswer("run-1", "T012", 7, button.action, 1060)
         assert button.url == "https://segue.example.org/hooks/answers"

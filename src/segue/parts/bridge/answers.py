@@ -1,4 +1,4 @@
-"""Decides about tasks as people answer notifications: accept, skip or retry, once, and the run continues.
+"""Decides about tasks as people answer notifications, once, and the run continues.
 
 What was decided is read from the run itself. So a press that a kill interrupted is finished by the next one,
 and one that comes after a decision made elsewhere changes nothing. Answers arrive at `/answers` with a token,
@@ -23,7 +23,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from segue.domain.errors import SegueError
-from segue.domain.events import TaskEnded, TaskMarked, TaskStarted
+from segue.domain.events import TaskCommented, TaskEnded, TaskMarked, TaskStarted
 from segue.domain.notification import AnswerAction, NotifyError
 from segue.domain.run import Run
 from segue.domain.text import plain
@@ -32,6 +32,7 @@ from segue.parts.notify.options import NotifySettings
 from segue.parts.notify.post import post_json
 from segue.parts.notify.slack import SIGNATURE, TIMESTAMP, sign_request
 from segue.runtime.app import App
+from segue.runtime.comments import comment
 from segue.runtime.overrides import decide
 from segue.runtime.sources import load_run_app
 from segue.view.load import ACTIVE, load_view, state_of
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from segue.store.store import Store
 
 
+_Since = TaskCommented | TaskEnded | TaskMarked | TaskStarted
 Resume = Callable[[App, Run], Awaitable[None]]
 """Continues a run, wherever it is driven."""
 
@@ -47,7 +49,12 @@ _PATIENCE = 20.0
 """Seconds to wait for a session that is about to end: its notification may be read before it has."""
 _PAUSE = 0.2
 _MARK = "by notification"
-_WORDS: dict[AnswerAction, str] = {"accept": "accepted", "skip": "skipped", "retry": "tried again"}
+_WORDS: dict[AnswerAction, str] = {
+    "accept": "accepted",
+    "skip": "skipped",
+    "retry": "tried again",
+    "answer": "answered",
+}
 
 
 class AnswerReply(Struct, frozen=True):
@@ -83,12 +90,21 @@ class AnswerDesk:
         except ExpiredToken as error:
             return AnswerReply(410, f"This button is too old. Decide with: {_command(error.answer)}")
 
-    async def answer(self, answer: TaskAnswer, who: str) -> AnswerReply:
-        """Do what the answer says, unless something was decided already; `who` is named with the decision."""
-        async with self._locks.setdefault(answer.run, asyncio.Lock()):
-            return await self._answer(answer, f"{_MARK} ({plain(who, 100)})")
+    def question(self, answer: TaskAnswer) -> str:
+        """Return what the agent of the task asked."""
+        return next((one.reason for one in self._since(answer) if isinstance(one, TaskEnded)), "")
 
-    async def _answer(self, answer: TaskAnswer, via: str) -> AnswerReply:
+    async def answer(self, answer: TaskAnswer, who: str, words: str = "") -> AnswerReply:
+        """Do what the answer says, unless something was decided already; `who` is named with the decision.
+
+        `words` are for the agent that asked.
+        """
+        if answer.action == "answer" and not words.strip():
+            return AnswerReply(400, "Write your answer first.")
+        async with self._locks.setdefault(answer.run, asyncio.Lock()):
+            return await self._answer(answer, f"{_MARK} ({plain(who, 100)})", words)
+
+    async def _answer(self, answer: TaskAnswer, via: str, words: str) -> AnswerReply:
         run = await self._wait_for_end(answer.run)
         if run is None:
             return AnswerReply(404, f"There is no run {answer.run} in the database of this bridge.")
@@ -99,7 +115,7 @@ class AnswerDesk:
             text = f"Run {run.id} still works on other tasks. Nothing was decided; press again when it waits."
             return AnswerReply(503, text)
         try:
-            await self._decide(run, answer, via)
+            await self._decide(run, answer, via, words)
         except SegueError as error:
             return AnswerReply(503, f"{_say(error)} Nothing was decided; press again.")
         try:
@@ -109,13 +125,16 @@ class AnswerDesk:
         await asyncio.to_thread(self._store.send, run.id, "answer", {"action": answer.action}, _name(answer))
         return AnswerReply(200, text)
 
-    async def _decide(self, run: Run, answer: TaskAnswer, via: str) -> None:
+    async def _decide(self, run: Run, answer: TaskAnswer, via: str, words: str) -> None:
         """Write the decision down, as `segue task` does; to try again needs none."""
         if answer.action == "retry" or await asyncio.to_thread(self._is_marked, answer):
             return
-        skip = answer.action == "skip"
+        app, skip = load_run_app(self._app, run), answer.action == "skip"
+        if answer.action == "answer":
+            await comment(app, run, answer.task, words, via, answers=True)
+            return
         reason = f"skipped: {via}" if skip else f"accepted {via}"
-        await decide(load_run_app(self._app, run), run, answer.task, reason, skip=skip, via=via)
+        await decide(app, run, answer.task, reason, skip=skip, via=via)
 
     async def _continue(self, answer: TaskAnswer) -> str:
         """Resume the run, unless another task waits for a person: resuming would try that one again."""
@@ -152,17 +171,17 @@ class AnswerDesk:
         for event in found[1:]:
             if isinstance(event, TaskMarked) and event.by is not None and not _is_ours(event, answer):
                 return f"Task {task} is already {'skipped' if event.skipped else 'accepted'} ({event.by})."
-            if not isinstance(event, TaskMarked):
+            if not isinstance(event, TaskMarked | TaskCommented):
                 return f"Task {task} is already decided: the run has continued."
         return ""
 
     def _is_marked(self, answer: TaskAnswer) -> bool:
         """Return whether this answer was written down and interrupted then."""
-        return any(isinstance(event, TaskMarked) and _is_ours(event, answer) for event in self._since(answer))
+        return any(_is_ours(event, answer) for event in self._since(answer))
 
-    def _since(self, answer: TaskAnswer) -> list[TaskEnded | TaskMarked | TaskStarted]:
+    def _since(self, answer: TaskAnswer) -> list[_Since]:
         """Return what happened to the task since it needed a person, with that."""
-        kinds = (TaskEnded, TaskMarked, TaskStarted)
+        kinds = (TaskCommented, TaskEnded, TaskMarked, TaskStarted)
         found = [one.event for one in self._store.events(answer.run, answer.seq - 1, kinds=kinds)]
         return [event for event in found if isinstance(event, kinds) and event.task == answer.task]
 
@@ -170,8 +189,12 @@ class AnswerDesk:
 _ANSWERED = "SELECT 1 AS one FROM orchestrator_signals WHERE run_id = ? AND id = ?"
 
 
-def _is_ours(event: TaskMarked, answer: TaskAnswer) -> bool:
-    return f", {_MARK} (" in (event.by or "") and event.skipped == (answer.action == "skip")
+def _is_ours(event: _Since, answer: TaskAnswer) -> bool:
+    if not isinstance(event, TaskMarked | TaskCommented) or f", {_MARK} (" not in (event.by or ""):
+        return False
+    if isinstance(event, TaskCommented):
+        return answer.action == "answer"
+    return answer.action != "answer" and event.skipped == (answer.action == "skip")
 
 
 def _name(answer: TaskAnswer) -> str:
@@ -189,7 +212,7 @@ def _say(error: SegueError) -> str:
 def _command(answer: TaskAnswer) -> str:
     if answer.action == "retry":
         return f"segue resume {answer.run}"
-    more = ' --reason "…"' if answer.action == "skip" else ""
+    more = {"skip": ' --reason "…"', "answer": ' "…"'}.get(answer.action, "")
     return f"segue task {answer.action} {answer.task} --run {answer.run}{more}"
 
 
@@ -208,7 +231,10 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Segue</ti
 <meta name="viewport" content="width=device-width">
 <style>body{{font:1.1rem system-ui;margin:3rem auto;max-width:32rem}}button{{font:inherit}}</style>
 <p>{words}</p>{form}</html>"""
-_FORM = '<form method="post"><button>{label}</button></form>'
+_FORM = '<form method="post">{field}<button>{label}</button></form>'
+_FIELD = (
+    '<p><textarea name="text" rows="4" aria-label="Your answer" required style="width:100%"></textarea></p>'
+)
 
 
 class _SlackUser(Struct, frozen=True):
@@ -263,13 +289,17 @@ class AnswerRoutes:
         found = self._desk.read(request.query_params.get("token", ""))
         if isinstance(found, AnswerReply):
             return _page(found)
-        words = f"Task {found.task} of run {found.run} needs you."
-        return _page(AnswerReply(200, words), _FORM.format(label=found.action.capitalize()))
+        words, field = f"Task {found.task} of run {found.run} needs you.", ""
+        if found.action == "answer":
+            words, field = f"{words} {await asyncio.to_thread(self._desk.question, found)}", _FIELD
+        return _page(AnswerReply(200, words), _FORM.format(label=found.action.capitalize(), field=field))
 
     async def take(self, request: Request) -> Response:
         """Decide as the token says; it is the body, a field of a form, or part of the address."""
-        found = self._desk.read(_find_token(request, await request.body()))
-        reply = found if isinstance(found, AnswerReply) else await self._desk.answer(found, "link")
+        body = await request.body()
+        found = self._desk.read(_find_token(request, body))
+        words = _find_field(request, body, "text")
+        reply = found if isinstance(found, AnswerReply) else await self._desk.answer(found, "link", words)
         if "text/html" in request.headers.get("accept", ""):
             return _page(reply)
         headers = {"cache-control": "no-store"}
@@ -291,7 +321,7 @@ class AnswerRoutes:
             press = msgspec.json.decode(payload, type=SlackInteraction)
         except (KeyError, ValueError, RecursionError):
             return PlainTextResponse("this is not an interaction\n", 400)
-        tokens = [one.value for one in press.actions if one.action_id.startswith("segue-")]
+        tokens = [one.value for one in press.actions if one.action_id.startswith("segue-") and one.value]
         if press.type == "block_actions" and tokens:
             work = asyncio.create_task(self._answer_slack(press, tokens[0]))
             self._working.add(work)
@@ -342,10 +372,17 @@ class AnswerRoutes:
 def _find_token(request: Request, body: bytes) -> str:
     if named := request.query_params.get("token"):
         return named
-    text = body.decode("utf-8", "replace").strip()
-    if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
-        return parse_qs(text).get("token", [""])[0]
-    return text
+    return (
+        _find_field(request, body, "token") if _is_form(request) else body.decode("utf-8", "replace").strip()
+    )
+
+
+def _find_field(request: Request, body: bytes, name: str) -> str:
+    return parse_qs(body.decode("utf-8", "replace")).get(name, [""])[0] if _is_form(request) else ""
+
+
+def _is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
 
 
 def _page(reply: AnswerReply, form: str = "") -> HTMLResponse:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from segue.domain.notification import ANSWERS, AnswerAction, AnswerButton
+from segue.domain.notification import ANSWERS, TO_QUESTION, AnswerAction, AnswerButton
 from segue.parts.notify.options import NotifySettings
 
 if TYPE_CHECKING:
@@ -61,10 +61,12 @@ class AnswerSigner(Struct, frozen=True):
     """Where the bridge is, as people's devices reach it."""
     lifetime: float
 
-    def buttons(self, run: str, task: str, seq: int, now: float) -> tuple[AnswerButton, ...]:
+    def buttons(
+        self, run: str, task: str, seq: int, now: float, *, asks: bool = False
+    ) -> tuple[AnswerButton, ...]:
         """Return the buttons for a task that needs a person; none if its name is too long for a token."""
-        expires = int(now + self.lifetime)
-        made = [(action, self.sign(TaskAnswer(run, task, seq, action, expires))) for action in ANSWERS]
+        expires, actions = int(now + self.lifetime), TO_QUESTION if asks else ANSWERS
+        made = [(action, self.sign(TaskAnswer(run, task, seq, action, expires))) for action in actions]
         if any(len(token) > _MAX_CHARS for _, token in made):
             return ()
         where = self.url.rstrip("/") + PATH

@@ -55,6 +55,8 @@ class NtfyNotifier:
 
 
 def _button(answer: AnswerButton) -> dict[str, Any]:
+    if answer.needs_words:
+        return {"action": "view", "label": answer.label, "url": answer.link}
     headers = {"Content-Type": "text/plain"}
     sent = {"url": answer.url, "method": "POST", "headers": headers, "body": answer.token}
     return {"action": "http", "label": answer.label, **sent, "clear": True}

@@ -18,6 +18,7 @@ from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
 from segue.domain.events import AgentStuck, Recorded, RunEnded, RunParked, TaskEnded
 from segue.domain.notification import Notification, NotificationKind
+from segue.domain.question import is_question
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.parts.notify.answers import AnswerSigner, make_answer_signer
 from segue.parts.notify.options import NotifySettings
@@ -111,7 +112,8 @@ class RunNotifier:
     def _with_answers(self, due: _Due, event: Recorded) -> _Due:
         if self._answers is None or not isinstance(event.event, TaskEnded):
             return due
-        buttons = self._answers.buttons(event.run, event.event.task, event.seq, time.time())
+        asks = is_question(event.event.reason)
+        buttons = self._answers.buttons(event.run, event.event.task, event.seq, time.time(), asks=asks)
         return replace(due, notification=replace(due.notification, answers=buttons))
 
     def _is_redundant(self, event: Recorded) -> bool:
@@ -174,7 +176,10 @@ def _report(recorded: Recorded, view: RunView) -> _Due | None:
 
 
 def _report_task(run: str, seq: int, event: TaskEnded, view: RunView) -> _Due:
-    next_steps = f"Details: segue logs {run} --task {event.task}\nContinue: segue resume {run}"
+    details = f"Details: segue logs {run} --task {event.task}"
+    if is_question(event.reason):
+        details = f'Answer: segue task answer {event.task} "…" --run {run}'
+    next_steps = f"{details}\nContinue: segue resume {run}"
     message = Notification(
         "needs_human", f"{_name_task(event.task, view)} needs a human", f"{event.reason}\n{next_steps}"
     )

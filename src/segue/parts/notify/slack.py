@@ -63,6 +63,6 @@ def _button(answer: AnswerButton) -> dict[str, Any]:
         "type": "button",
         "action_id": f"segue-{answer.action}",
         "text": _plain(answer.label),
-        "value": answer.token,
+        **({"url": answer.link} if answer.needs_words else {"value": answer.token}),
         **_STYLES.get(answer.action, {}),
     }
