@@ -158,6 +158,9 @@ CASES = {
     "an old test fails once while the change is sabotaged": Case(
         {"old/sabotaged": "FP"}, flaky=(OLD_TEST,), noticed=False
     ),
+    "an old test fails twice while the change is sabotaged": Case(
+        {"old/sabotaged": "FFP"}, flaky=(OLD_TEST,), noticed=False
+    ),
     "an old test fails each time while the change is sabotaged": Case({"old/sabotaged": "F"}, noticed=True),
     "an old test fails twice before, and passes later": Case(
         {"old/base": "FFP", "new/base": "F"}, flaky=(OLD_TEST,), proved=(NEW_TEST,), new=True
@@ -167,6 +170,9 @@ CASES = {
     "a new test passes by chance": Case({"new/base": "F", "new/head": "PF"}, flaky=(NEW_TEST,), new=True),
     "a new test fails by chance": Case({"new/base": "F", "new/head": "FP"}, flaky=(NEW_TEST,), new=True),
     "a new test fails on the old code by chance": Case({"new/base": "FP"}, flaky=(NEW_TEST,), new=True),
+    "a new test fails on the old code twice by chance": Case(
+        {"new/base": "FFP"}, flaky=(NEW_TEST,), new=True
+    ),
     "a new test fails each time": Case({"new/head": "F"}, CheckState.FAILED, new=True),
     "a test first is red by chance": Case(
         {"new/head": "FP"}, CheckState.FAILED, flaky=(NEW_TEST,), new=True, kind=TaskKind.TEST_FIRST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +24,8 @@ COMMAND = ""
 BASE = Recipe("base", "base")
 _SHOWN = 5
 _FEW = 2
+_MORE = 3
+"""So often a run is repeated that only few tests notice: one that fails half of the time fails in it too."""
 Again = Callable[[Recipe, Collection[str]], Awaitable[Observed]]
 """Runs the check once more on a tree; of its tests, only these need to run."""
 Sabotage = Callable[[Collection[str]], Awaitable[Observed | None]]
@@ -138,10 +141,9 @@ class Repeats(Struct):
         keys = _passed(runs.new.report) - _passed(broken.report)
         if not keys or len(keys) > _FEW or not all(_is_by_chance(broken, key) for key in keys):
             return runs
-        other = await again(keys)
-        if other is None or other.report is None:
-            return runs
-        self._unreached = {key for key in keys if _passes(other, key)}
+        others = await asyncio.gather(*(again(keys) for _ in range(_MORE)))
+        seen = [one for one in others if one is not None and one.report is not None]
+        self._unreached = {key for key in keys if any(_passes(one, key) for one in seen)}
         return self._drop(runs, self._unreached)
 
     async def proof(self, runs: Runs, decision: Decision, twice: bool = False) -> Runs:
@@ -167,6 +169,8 @@ class Repeats(Struct):
             failed -= {key for key in sure if runs.sabotage is None or not _passes(runs.sabotage, key)}
             failed = {key for key in failed if not _is_certain(run, key)}
             found |= await self._differ(recipe, run, failed) if failed else {}
+            rest = {key for key in failed - found.keys() - self._in_company if _is_by_chance(run, key)}
+            found |= await self._differ(recipe, run, rest, full=False) if 0 < len(rest) <= _FEW else {}
         if COMMAND in found:
             self.flaky[COMMAND] = None
             return replace(runs, base=replace(runs.base, exit_code=0))
