@@ -28,7 +28,7 @@ if sys.argv[1:] == ["--version"]:
 if "status" in sys.argv:
     print('{{"loggedIn": true}}')
     sys.exit()
-prompt = sys.stdin.read()
+prompt = json.loads(sys.stdin.readline())["message"]["content"]
 launches = Path({folder!r}) / "launches"
 with launches.open("a") as log:
     log.write(json.dumps(prompt) + "\\n")
