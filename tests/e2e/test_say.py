@@ -1,4 +1,4 @@
-"""What a person says reaches the real Claude Code in its session, and the real Codex at its next turn: once."""
+"""What a person says reaches Claude Code in its session, and Codex at its next turn: once, the real ones."""
 
 from __future__ import annotations
 
