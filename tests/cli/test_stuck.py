@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> Place:
     return Place.make(tmp_path, PLAN)
 
 
-def _stick(place: Place, launches: int) -> None:
+def stick(place: Place, launches: int) -> None:
     """Put a Claude on the PATH that turns in circles in its first launches."""
     (place.root / "bin").mkdir()
     program = place.root / "bin" / "claude"
@@ -68,7 +68,7 @@ def _prompts(place: Place) -> list[str]:
 
 
 def test_it_is_noticed_told_to_people_ended_and_tried_again_with_the_reason(place: Place) -> None:
-    _stick(place, 1)
+    stick(place, 1)
     with webhook() as hook:
         place.config(f'[notify.webhook]\nurl = "{hook.url}"\n')
         done = place.segue("run", "plan.md", "--agent", "claude", SEGUE_LIMITS__STUCK="0.3")
@@ -92,7 +92,7 @@ def test_it_is_noticed_told_to_people_ended_and_tried_again_with_the_reason(plac
 
 @pytest.mark.thorough
 def test_the_attempt_after_a_resume_knows_why_too(place: Place) -> None:
-    _stick(place, 2)
+    stick(place, 2)
     failed = place.segue("run", "plan.md", "--agent", "claude", code=3, SEGUE_LIMITS__STUCK="0.3")
     assert "It was ended because it repeats Bash make it" in failed.stderr
     assert (place.repo / "half.txt").read_text() == "half of it"
