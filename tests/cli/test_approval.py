@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -279,7 +278,7 @@ def test_words_about_tasks_that_have_not_begun_are_taken_while_the_run_works(pla
     place.script(f"[[on]]\ntask = 1\nwait_for = '{place.gate}'\nwrite = {{ 'a' = 'x' }}\n" + WORK)
     process = place.start("run", "plan.md")
     until(lambda: place.started("task/1/execute/1"), "the agent works")
-    assert "when it begins" in place.segue("task", "comment", "2", "Mind the gap.").stderr
+    assert "next launch" in place.segue("task", "comment", "2", "Mind the gap.").stderr
     assert "it will skip" in place.segue("task", "skip", "3", "--reason", "by hand").stdout
     assert "no task '9'" in place.segue("task", "skip", "9", "--reason", "by hand", code=2).stderr
     assert place.segue("task", "skip", "1", "--reason", "too late", code=6)
@@ -312,11 +311,11 @@ def test_words_that_were_sent_survive_a_kill(place: Place) -> None:
     assert len(place.events("task.commented")) == 1
 
 
-def test_nobody_comments_while_an_agent_works(place: Place, tmp_path: Path) -> None:
-    place.script("[[on]]\nhang = true\n")
-    process = place.start("run", "plan.md")
+def test_a_comment_while_an_agent_works_is_taken_and_sent_to_it_next(place: Place) -> None:
+    place.script(f"[[on]]\ntask = 1\nwait_for = '{place.gate}'\nwrite = {{ 'a' = 'x' }}\n" + WORK)
+    process = place.start("run", "plan.md", "--task", "1")
     until(lambda: place.started("task/1/execute/1"), "the agent works")
-    refused = place.segue("task", "comment", "1", "Hurry.", code=6)
-    assert "segue stop" in refused.stderr
-    place.segue("stop")
-    process.wait(DEADLINE)
+    assert "next launch" in place.segue("task", "comment", "1", "Hurry.").stderr
+    place.gate.touch()
+    assert process.wait(DEADLINE) == 0
+    assert "Hurry." in prompt_of(place, "task/1/execute/2")

@@ -28,7 +28,7 @@ if sys.argv[1:] == ["--version"]:
 if "status" in sys.argv:
     print('{{"loggedIn": true}}')
     sys.exit()
-prompt = sys.stdin.read()
+prompt = json.loads(sys.stdin.readline())["message"]["content"]
 launches = Path({folder!r}) / "launches"
 with launches.open("a") as log:
     log.write(json.dumps(prompt) + "\\n")
@@ -36,6 +36,8 @@ line(type="system", subtype="init", session_id="s", model="sim", cwd=".", tools=
 Path("half.txt").write_text("half of it")
 if len(launches.read_text().splitlines()) <= {stuck}:
     for number in itertools.count():
+        if number == 6:  # by then it is noticed
+            line(**json.loads(sys.stdin.readline()), isReplay=True)
         key = f"call {{number}}"
         call = {{"name": "Bash", "input": {{"command": "make it"}}}}
         message("assistant", {{"type": "tool_use", "id": key, **call}})
@@ -52,7 +54,7 @@ def place(tmp_path: Path) -> Place:
     return Place.make(tmp_path, PLAN)
 
 
-def _stick(place: Place, launches: int) -> None:
+def stick(place: Place, launches: int) -> None:
     """Put a Claude on the PATH that turns in circles in its first launches."""
     (place.root / "bin").mkdir()
     program = place.root / "bin" / "claude"
@@ -66,7 +68,7 @@ def _prompts(place: Place) -> list[str]:
 
 
 def test_it_is_noticed_told_to_people_ended_and_tried_again_with_the_reason(place: Place) -> None:
-    _stick(place, 1)
+    stick(place, 1)
     with webhook() as hook:
         place.config(f'[notify.webhook]\nurl = "{hook.url}"\n')
         done = place.segue("run", "plan.md", "--agent", "claude", SEGUE_LIMITS__STUCK="0.3")
@@ -75,7 +77,11 @@ def test_it_is_noticed_told_to_people_ended_and_tried_again_with_the_reason(plac
         ]
     assert "seems stuck: it repeats Bash make it" in done.stdout + done.stderr
     (event,) = place.events("agent.stuck")
-    assert event["task"] == "1"
+    assert (event["task"], event["told"]) == ("1", True)
+    (said,) = place.events("task.commented")
+    assert said["by"] == "Segue"
+    assert "you turn in circles: it repeats Bash make it" in said["text"]
+    assert [told["how"] for told in place.events("words.delivered")] == ["session"]
     kinds = "SELECT data->'failure'->>'kind' FROM orchestrator_events WHERE type = 'agent.ended' ORDER BY seq"
     assert place.rows(kinds) == [("stuck",), (None,)]
     first, second = _prompts(place)
@@ -86,7 +92,7 @@ def test_it_is_noticed_told_to_people_ended_and_tried_again_with_the_reason(plac
 
 @pytest.mark.thorough
 def test_the_attempt_after_a_resume_knows_why_too(place: Place) -> None:
-    _stick(place, 2)
+    stick(place, 2)
     failed = place.segue("run", "plan.md", "--agent", "claude", code=3, SEGUE_LIMITS__STUCK="0.3")
     assert "It was ended because it repeats Bash make it" in failed.stderr
     assert (place.repo / "half.txt").read_text() == "half of it"

@@ -23,6 +23,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "resume": ("run.resume:resume", "Continue a run that did not finish."),
         "follow": ("run.follow:follow", "Work on what comes back from a pull request."),
         "stop": ("run.stop:stop", "Stop a run and its agent; nothing is lost."),
+        "say": ("run.say:say", "Tell the agent of a task something, while it works."),
         "task": ("run.task:task", "List tasks; accept, skip, comment on or answer one."),
         "check": ("run.check:check", "Prove your own work, committed or not, without an agent."),
         "demo": ("run.demo.command:demo", "See Segue work in a throwaway repository, without keys."),

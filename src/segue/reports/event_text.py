@@ -117,6 +117,8 @@ def pick_input(given: Any) -> Any:
 _INFORMATIVE = ("path", "file_path", "command", "pattern", "query", "url", "description")
 """The most informative inputs of tools, best first."""
 
+_WAYS = {"session": "in its session", "turn": "as its next turn", "launch": "with its prompt"}
+
 _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.RunStarted: lambda v: (
         f"run started: {v.source} with {v.agent}" + (f" from branch {v.base} of origin" if v.base else "")
@@ -139,6 +141,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
         else f"waits for a person after task {v.task}: {v.text}"
     ),
     e.TaskCommented: lambda v: f"{v.by} on {'the plan' if v.task == e.PLAN_GATE else v.task}: {v.text}",
+    e.WordsDelivered: lambda v: f"the agent has got what was said, {_WAYS[v.how]}",
     e.GatePassed: lambda v: f"a person let it continue after task {v.task}",
     e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",
     e.TaskEnded: _describe_task_end,

@@ -25,6 +25,7 @@ from segue.flow.words import answer
 from segue.ports import Outline
 from segue.runtime.app import App
 from segue.runtime.overrides import (
+    AT_WORK,
     HeldRun,
     find_fleet_task,
     find_task,
@@ -148,9 +149,34 @@ async def comment(
         if key == PLAN_GATE:
             raise
         said = uuid.uuid4().hex
-        await tell_running(app, run, key, {"comment": words, "id": said}, via, busy)
-        return await _find_way(app, run, said)
+        state = await tell_running(app, run, key, {"comment": words, "id": said}, via, busy)
+        return await _find_way(app, run, said) if state in AT_WORK else "launch"
     return None
+
+
+async def say(app: App, run: Run, key: str, text: str, via: str = "") -> Delivery | None:
+    """Say something to the agent of a task that is not done; the result is that of `comment`."""
+    with app.store(read_only=True) as store:
+        task = load_view(store, run).tasks.get(key)
+    if task is not None and task.state in ("done", "skipped"):
+        raise UsageError(
+            f"Task {key} is {task.state}: no agent works on it any more.",
+            kept="Nothing was changed.",
+            hint=f'Have it done again, with your words: segue task comment {key} "…"',
+        )
+    return await comment(app, run, key, text, via)
+
+
+def describe_way(key: str, way: Delivery | None) -> str:
+    """Say how and when the agent of a task gets what was said, in a sentence."""
+    match way:
+        case "session":
+            return f"The agent of task {key} gets it now, in its session."
+        case "turn":
+            return f"The agent of task {key} gets it at its next turn, once it has ended this one."
+        case "launch":
+            return f"The agent of task {key} gets it with its next launch at the latest."
+    return f"Nobody works on the run: the agent of task {key} gets it when the run continues."
 
 
 async def _find_way(app: App, run: Run, said: str) -> Delivery:

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from segue.store.journal import Journal
 
 
-_AT_WORK = ("running", "parked")
+AT_WORK = ("running", "parked")
+"""The states of a task that an agent works on, or would if it could."""
 _NOT_AT_WORK = ("pending", "waiting", "blocked", "needs_human")
 """The states of a task that has not begun, or would begin again."""
 
@@ -161,12 +162,10 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
     return False
 
 
-async def tell_running(
-    app: App, run: Run, key: str, words: Mapping[str, str], via: str, busy: Locked
-) -> None:
+async def tell_running(app: App, run: Run, key: str, words: Mapping[str, str], via: str, busy: Locked) -> str:
     """Send words about a task to the process that drives the run: a decision, or something for its agent.
 
-    Raises `busy` if the task is done, or is being worked on and to be skipped.
+    Returns the state of the task. Raises `busy` if the task is done, or is being worked on and to be skipped.
     """
     if run.spec.origin is not None:
         by = getpass.getuser()
@@ -177,10 +176,11 @@ async def tell_running(
         if task is None:
             raise UsageError(f"There is no task {key!r} in run {run.id}.", hint="See: segue task list")
         is_said = "comment" in words
-        if task.state not in (*_NOT_AT_WORK, *(_AT_WORK if is_said else ())):
+        if task.state not in (*_NOT_AT_WORK, *(AT_WORK if is_said else ())):
             raise busy
         topic = said_about(key) if is_said else topic_of(key)
         store.send(run.id, topic, {**words, "by": ", ".join(filter(None, (by, via)))})
+    return task.state
 
 
 async def _decide_here(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:

@@ -11,7 +11,7 @@ from segue.domain.run import Run
 from segue.runtime.app import App
 from segue.runtime.background import start_resume, stop_run
 from segue.runtime.comments import comment as store_comment
-from segue.runtime.comments import edit_plan
+from segue.runtime.comments import describe_way, edit_plan
 from segue.runtime.overrides import decide
 from segue.runtime.overrides import propose as propose_run
 from segue.runtime.sources import load_run_app
@@ -67,12 +67,13 @@ async def comment(app: App, path: Fields, form: Fields) -> ActionResult:
     text = ": ".join(filter(None, (place, form.get("text", "").strip())))
     if not form.get("text", "").strip():
         raise UsageError("Write something first.", kept="Nothing was changed.")
-    if await store_comment(load_run_app(app, run), run, path["task"], text, answers="answer" in form):
-        return ActionResult(f"Task {path['task']} gets the comment when it begins.", f"/runs/{run.id}")
+    key = path["task"]
+    if way := await store_comment(load_run_app(app, run), run, key, text, answers="answer" in form):
+        return ActionResult(describe_way(key, way), f"/runs/{run.id}")
     if form.get("then") == "retry":
         await start_resume(app, await _read_run(app, path["run"]))
-        return ActionResult(f"Task {path['task']} is tried again, with what you said.", f"/runs/{run.id}")
-    said = f"The comment on task {path['task']} is stored. Resume the run to send it to the agent."
+        return ActionResult(f"Task {key} is tried again, with what you said.", f"/runs/{run.id}")
+    said = f"The comment on task {key} is stored. Resume the run to send it to the agent."
     return ActionResult(said, f"/runs/{run.id}")
 
 

@@ -42,6 +42,7 @@ def query_task(request: PageRequest) -> Data:
         "findings": read_findings(request.store, run, reviewed) if task.remaining else [],
         "isolation": view.isolation or None,
         "comments": list(view.comments.get(key, {}).values()),
+        "unheard": list(view.unheard(key).values()),
         "steps": [queries.describe_step(step) for step in steps if step["phase"] not in HIDDEN],
         "self": f"/runs/{run.id}/tasks/{key}",
     }

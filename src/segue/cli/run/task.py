@@ -183,8 +183,9 @@ def answer(key: str, text: str, run_id: str | None, settings: CommandSettings, o
 def comment(key: str, text: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
     """Say what should be different about task KEY; its agent tries again with these words.
 
-    A task that is done is open again. KEY `plan` means the plan of a build that waits for your word: another
-    one is made. Nothing is launched before `segue resume`, so that you can comment on several tasks.
+    An agent at work on it gets them as with `segue say`. A task that is done is open again. KEY `plan` means
+    the plan of a build that waits for your word: another one is made. Nothing is launched before
+    `segue resume`, so that you can comment on several tasks.
 
     \b
     Examples:
@@ -209,7 +210,7 @@ def edit(run_id: str | None, settings: CommandSettings, output: Printer) -> None
 
     from segue.cli.run.session import edit_in_editor
 
-    run, app = _find(run_id, settings)
+    run, app = find(run_id, settings)
     changed = asyncio.run(edit_in_editor(app, run))
     output.result({"run": run.id, "changed": changed}, "The plan was changed." if changed else "No changes.")
 
@@ -226,18 +227,16 @@ def _say(
     import asyncio
 
     from segue.runtime.comments import comment as store_comment
+    from segue.runtime.comments import describe_way
 
-    run, app = _find(run_id, settings)
-    is_running = asyncio.run(store_comment(app, run, key, text, answers=answers))
+    run, app = find(run_id, settings)
+    way = asyncio.run(store_comment(app, run, key, text, answers=answers))
     what = "answer" if answers else "comment"
-    output.result({"run": run.id, "task": key, what: text}, f"The {what} on {key} is stored.")
-    if is_running:
-        output.note(f"The run works: task {key} gets it when it begins.")
-    else:
-        output.note(f"Send it to the agent: segue resume {run.id}")
+    output.result({"run": run.id, "task": key, what: text, "how": way}, f"The {what} on {key} is stored.")
+    output.note(describe_way(key, way) if way else f"Send it to the agent: segue resume {run.id}")
 
 
-def _find(run_id: str | None, settings: CommandSettings) -> tuple[Run, App]:
+def find(run_id: str | None, settings: CommandSettings) -> tuple[Run, App]:
     """Return the run that is meant, with the settings to change what is stored of it."""
     from segue.cli.runs import find_run
 
@@ -254,7 +253,7 @@ def _decide(
 
     from segue.runtime.overrides import decide
 
-    run, app = _find(run_id, settings)
+    run, app = find(run_id, settings)
     is_running = asyncio.run(decide(app, run, key, reason, skip=skip))
     state = "skipped" if skip else "done"
     if is_running:
