@@ -111,6 +111,18 @@ def test_an_attempt_is_compared_with_what_was_said_of_it(database: str) -> None:
     assert (row["precision"].n, row["caught"]) == (0, single_cases(1, 1))
 
 
+def test_checks_are_rated_like_judges(database: str) -> None:
+    data = Written()
+    for number, (code, good) in enumerate(((0, True), (0, False), (0, False), (1, False))):
+        run = data.run(f"run-{number}").execute()
+        run.step("check").event("task/1/check/1", "check", task="1", command="pytest -q", exit_code=code)
+        run.end(code == 0).event(None, "label", task="1", good=good, origin="tests")
+    [row] = rows(report(data.write(database)), "opinions")
+    assert (row["kind"], row["name"]) == ("check", "pytest -q")
+    assert (row["precision"], row["recall"]) == (single_cases(1, 3), single_cases(1, 1))
+    assert row["caught"] == single_cases(1, 3)
+
+
 def test_without_labels_it_says_how_many_are_needed(database: str) -> None:
     data = Written()
     work(data, "run", "PASS", "tested", None)
