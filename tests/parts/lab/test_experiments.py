@@ -163,3 +163,10 @@ def test_the_comparison_the_page_and_the_plan_make_one_test(prompts: int, each: 
     assert whole["difference"] == first["against_first"] == wanted.here
     assert whole["prompts_like_these"] == first["prompts_like_these"]
     assert isinstance(first["prompts_like_these"], Difference) is (prompts >= FEWEST_PROMPTS)
+    [said] = [
+        note for note in compared.notes if "passes more often than careful/usual on all sources" in note
+    ]
+    others = (
+        "points [" if prompts >= FEWEST_PROMPTS else f"cannot tell: {prompts} of {FEWEST_PROMPTS} prompts"
+    )
+    assert others in said.partition("on prompts like these: ")[2]

@@ -66,7 +66,7 @@ def test_precision_recall_and_levels_by_hand(database: str) -> None:
         ("FAIL", single_cases(1, 2)),
     ]
     [compared] = rows(found, "levels_compared")
-    assert compared["difference"] == subtract(single_cases(4, 6), single_cases(0, 4))
+    assert compared["tested_minus_independent"] == subtract(single_cases(4, 6), single_cases(0, 4))
     assert found.notes[1].startswith("`tested` was wrong in 4/6 runs 67%")
     [table] = [table for table in found.tables if table.name == "opinions"]
     with connect(database, read_only=True) as store:
