@@ -147,6 +147,27 @@ def test_the_first_verdict_is_compared_on_the_same_tasks(database: str) -> None:
     assert found["passed"]["says"] == "no significant difference"
 
 
+def test_who_gives_up_early_does_not_look_better_at_first(database: str) -> None:
+    """Both pass a third of the first attempts that they make, but one of them ends its runs half-way."""
+    data = Written()
+    for number in range(6):
+        for agent, reached in (("patient", 6), ("quitter", 3)):
+            state = "done" if agent == "patient" else "needs_human"
+            run = data.run(f"{agent}{number}", state, agent=agent, kind="plan")
+            for task in range(1, reached + 1):
+                passes = task in (1, 6)
+                run.on(str(task)).execute().verify(1, "PASS" if passes else "FAIL", "RETRY")
+                run.end(agent == "patient" or passes)
+    found = report(data, database)
+    rates = {row["setting"]: row["passed_first"] for row in rows(found, 0)}
+    assert {name: (rate.hits, rate.n) for name, rate in rates.items()} == {
+        "patient opus": (12, 36),
+        "quitter opus": (6, 36),
+    }
+    says = {row["measure"]: row["says"] for row in rows(found, 1)}
+    assert says["passed_first"] != "quitter opus passes more often at first"
+
+
 def test_all_sources_together_say_more_than_each(database: str) -> None:
     data = Written()
     for source in range(6):

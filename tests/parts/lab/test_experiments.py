@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from segue.domain.run import RunKind
+from segue.parts.lab.experiment.power import Design
 from segue.parts.lab.experiment.report import ExperimentPlan, find_experiments, report_experiment
 from segue.parts.lab.reports.build import build_reports
+from segue.parts.lab.reports.comparison import ALL_SOURCES
 from segue.parts.lab.reports.report import DatasetReport
 from segue.parts.lab.reports.selection import Selection
-from segue.parts.lab.reports.statistics import Proportion
+from segue.parts.lab.reports.statistics import (
+    FEWEST_PROMPTS,
+    Difference,
+    Proportion,
+    RunCases,
+    compare_runs,
+)
 from segue.store import connect
 from tests.reports.dataset import Written
 
@@ -120,3 +132,41 @@ def test_the_comparison_lists_experiments(database: str) -> None:
     assert arms[0][0]["against_first"] is None
     ended = Counter((row["arm"], row["state"]) for row in runs)
     assert (ended["usual", "done"], ended["better", "done"]) == (0, 8), ended
+
+
+@pytest.mark.parametrize(("prompts", "each"), [(6, 6), (2, 20), (20, 2)])
+def test_the_comparison_the_page_and_the_plan_make_one_test(prompts: int, each: int, tmp_path: Path) -> None:
+    """The power that is planned is that of this test: see `bench/coverage.py`."""
+    chance, data = random.Random(f"{prompts}x{each}"), Written()
+    shape = {"arms": 2, "prompts": prompts, "trials": each, "looks": 1}
+    cases: dict[str, list[RunCases]] = {"usual": [], "better": []}
+    for prompt, number, (place, arm, rate) in product(
+        range(prompts), range(each), ((1, "usual", 0.5), (2, "better", 0.9))
+    ):
+        passed, name, source = chance.random() < rate, f"{arm}-{prompt}-{number}", f"Build {prompt}"
+        trial = {"experiment": "careful", "arm": arm, "place": place, **shape}
+        run = data.run(name, "done" if passed else "needs_human", source, kind="trial", trial=trial)
+        run.execute().verify(1, "PASS" if passed else "FAIL").end(passed, "done")
+        cases[arm].append(RunCases(name, source, (passed,)))
+    with connect(data.write(str(tmp_path / "segue.db")), read_only=True) as store:
+        [compared] = build_reports(store, ("compare",), Selection(kind=RunKind.TRIAL))
+        page = report_experiment(store, "careful")
+    [whole] = [
+        row
+        for row in rows(compared, "differences")
+        if (row["source"], row["measure"]) == (ALL_SOURCES, "passed")
+    ]
+    [first] = [row for row in rows(page, "against_first") if row["measure"] == "passed"]
+    wanted = compare_runs(cases["better"], cases["usual"], Design(2, prompts, each).level)
+    assert wanted is not None
+    assert (whole["one"], whole["other"]) == ("careful/better", "careful/usual")
+    assert whole["difference"] == first["against_first"] == wanted.here
+    assert whole["prompts_like_these"] == first["prompts_like_these"]
+    assert isinstance(first["prompts_like_these"], Difference) is (prompts >= FEWEST_PROMPTS)
+    [said] = [
+        note for note in compared.notes if "passes more often than careful/usual on all sources" in note
+    ]
+    others = (
+        "points [" if prompts >= FEWEST_PROMPTS else f"cannot tell: {prompts} of {FEWEST_PROMPTS} prompts"
+    )
+    assert others in said.partition("on prompts like these: ")[2]

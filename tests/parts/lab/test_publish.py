@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,18 @@ from segue import __version__
 from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import load_profiles
 from segue.agents.claude.lines import ClaudeLines
+from segue.agents.codex.lines import CodexLines
 from segue.domain.errors import UsageError
-from segue.domain.events import AgentText, AgentThought, AgentTool, Event, PromptSent, Recorded, event_data
+from segue.domain.events import (
+    AgentEnded,
+    AgentText,
+    AgentThought,
+    AgentTool,
+    Event,
+    PromptSent,
+    Recorded,
+    event_data,
+)
 from segue.domain.job import Mode
 from segue.domain.run import Run
 from segue.parts.lab.dataset.atif import to_atif, to_lines
@@ -30,6 +41,7 @@ from segue.store import connect
 from segue.store.flat import FLAT_TABLES
 from segue.store.store import Store
 from segue.system.redact import Redactor
+from tests.agents.stand_in import ended as program_ended
 from tests.cli.place import Place
 from tests.later import Later
 from tests.reports.dataset import Written
@@ -229,14 +241,22 @@ def test_a_publication_says_where_it_comes_from(published: tuple[Place, Path]) -
     assert "## Citation" in (folder / "README.md").read_text()
 
 
-def test_versions_are_those_that_the_programs_print(database: str) -> None:
-    """Lines as the programs print them, read by the agents' own readers."""
+def test_versions_are_those_that_the_programs_print(database: str, tmp_path: Path) -> None:
+    """Lines as the programs print them, read by the agents' readers; Codex says it in its session file."""
     init = {"type": "system", "subtype": "init", "session_id": "s", "model": "m", "cwd": "/r"}
     start = {"type": "start", "protocol": 1, "agent": {"name": "gemini-cli", "version": "0.19.4"}}
     claude, acp = ClaudeLines(Mode.EDIT), AcpLines("gemini", load_profiles()["gemini"], Mode.EDIT)
+    thread, codex = str(UUID(int=1)), CodexLines(Mode.EDIT, home=tmp_path)
+    session = tmp_path / f"sessions/2026/11/16/rollout-2026-11-16T09-37-15-{thread}.jsonl"
+    session.parent.mkdir(parents=True)
+    meta = {"id": thread, "cli_version": "0.61.0", "instructions": "x" * 100_000}
+    session.write_text(json.dumps({"type": "session_meta", "payload": meta}) + "\n{}\n")
+    codex.read(json.dumps({"type": "thread.started", "thread_id": thread}))
+    outcome = codex.outcome(program_ended(0), 0.0)
     printed = {
         "claude": claude.read(json.dumps({**init, "claude_code_version": "2.3.14"})),
         "gemini": acp.read(json.dumps(start)),
+        "codex": [AgentEnded.of(outcome)],
         "cursor": claude.read(json.dumps({"type": "user", "version": "1", "message": {"content": []}})),
     }
     data = Written()
@@ -247,7 +267,8 @@ def test_versions_are_those_that_the_programs_print(database: str) -> None:
             run.event(f"task/1/execute/{number}", event.type, **event_data(event))
     with connect(data.write(database), read_only=True) as store:
         found = read_versions(store, "r")
-    assert found == {"claude": "2.3.14", "gemini": "0.19.4", "cursor": "not reported"}
+    versions = {"claude": "2.3.14", "gemini": "0.19.4", "codex": "0.61.0", "cursor": "not reported"}
+    assert found == versions
 
 
 def test_runs_that_have_not_ended_are_left_out(database: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from segue.parts.lab.reports.build import REPORTS
 from segue.parts.lab.reports.terminal import lane_text
 from segue.reports.timeline import Bar, TimelineRow
 from tests.cli.place import Place
@@ -52,7 +53,7 @@ def test_after_two_runs_it_is_five_plain_lines(place: Place) -> None:
 def test_it_fits_and_needs_no_colour(place: Place, columns: str) -> None:
     """No word of a heading is broken either: what has no room side by side is listed with its labels."""
     shown = ""
-    for args in (["gaps"], ["recovery"], ["compare"], ["proof"], ["run", "last"]):
+    for args in (*([name] for name in REPORTS), ["run", "last"]):
         text = place.segue("report", *args, COLUMNS=columns, NO_COLOR="1").stdout
         assert "\x1b" not in text
         assert max(map(len, text.splitlines())) <= min(100, int(columns))

@@ -66,7 +66,7 @@ def test_precision_recall_and_levels_by_hand(database: str) -> None:
         ("FAIL", single_cases(1, 2)),
     ]
     [compared] = rows(found, "levels_compared")
-    assert compared["difference"] == subtract(single_cases(4, 6), single_cases(0, 4))
+    assert compared["tested_minus_independent"] == subtract(single_cases(4, 6), single_cases(0, 4))
     assert found.notes[1].startswith("`tested` was wrong in 4/6 runs 67%")
     [table] = [table for table in found.tables if table.name == "opinions"]
     with connect(database, read_only=True) as store:
@@ -109,6 +109,18 @@ def test_an_attempt_is_compared_with_what_was_said_of_it(database: str) -> None:
     run.end().event(None, "label", task="1", good=False, origin="person", step="task/1/execute/1")
     [row] = rows(report(data.write(database)), "opinions")
     assert (row["precision"].n, row["caught"]) == (0, single_cases(1, 1))
+
+
+def test_checks_are_rated_like_judges(database: str) -> None:
+    data = Written()
+    for number, (code, good) in enumerate(((0, True), (0, False), (0, False), (1, False))):
+        run = data.run(f"run-{number}").execute()
+        run.step("check").event("task/1/check/1", "check", task="1", command="pytest -q", exit_code=code)
+        run.end(code == 0).event(None, "label", task="1", good=good, origin="tests")
+    [row] = rows(report(data.write(database)), "opinions")
+    assert (row["kind"], row["name"]) == ("check", "pytest -q")
+    assert (row["precision"], row["recall"]) == (single_cases(1, 3), single_cases(1, 1))
+    assert row["caught"] == single_cases(1, 3)
 
 
 def test_without_labels_it_says_how_many_are_needed(database: str) -> None:

@@ -45,13 +45,10 @@ class SessionFacts(Struct, frozen=True):
 
 def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
     """Return what the file of a thread says; nothing if there is none."""
-    if thread is None or not _THREAD.fullmatch(thread):
+    place = _find_session(home, thread)
+    if place is None:
         return SessionFacts()
-    found = sorted(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"))
-    try:
-        lines = read_end(found[-1], _TAIL_BYTES).decode("utf-8", "replace").splitlines()
-    except IndexError:
-        return SessionFacts()
+    lines = read_end(place, _TAIL_BYTES).decode("utf-8", "replace").splitlines()
     used: Usage | None = None
     limits: float | None = None
     is_limit_known = False
@@ -71,6 +68,22 @@ def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
         if used is not None and is_limit_known:
             break
     return SessionFacts(used, limits, error)
+
+
+def read_version(home: Path, thread: str | None) -> str:
+    """Return the version of Codex that the first line of a thread's file names; it prints none itself."""
+    place = _find_session(home, thread)
+    if place is None:
+        return ""
+    with place.open("rb") as file:
+        line = file.readline(_TAIL_BYTES).decode("utf-8", "replace")
+    return as_text(as_table((parse_object(line) or {}).get("payload")).get("cli_version"))[:40]
+
+
+def _find_session(home: Path, thread: str | None) -> Path | None:
+    if thread is None or not _THREAD.fullmatch(thread):
+        return None
+    return max(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"), default=None)
 
 
 def _read_error_kind(lines: list[str]) -> str:
@@ -225,7 +238,9 @@ class CodexLines:
             self._usage.total = self._usage.total or self._session.used
         self._usage.store(self._lines.session)
         self._lines.usage = self._usage.spent()
-        return self._lines.outcome(end, self._lines.message, self._failure(end, now), {})
+        version = read_version(self._home, self._lines.session) if self._home is not None else ""
+        facts = {"version": version} if version else {}
+        return self._lines.outcome(end, self._lines.message, self._failure(end, now), facts)
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         counts, problem = self._lines.counts, self._problem[:MESSAGE_CHARS]

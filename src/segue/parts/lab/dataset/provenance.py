@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from segue import __version__
-from segue.domain.events import AgentRaw, AgentRecorded, Event, RunResumed, RunStarted
+from segue.domain.events import AgentEnded, AgentRaw, AgentRecorded, Event, RunResumed, RunStarted
 from segue.domain.run import Run
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from segue.store.store import Store
 
 PROVENANCE = "provenance.json"
-_VERSIONS = (("claude_code_version",), ("payload", "cli_version"), ("agent", "version"))
-"""Where programs say their version in the first lines they print: Claude Code, Codex, agents over ACP."""
+_VERSIONS = (("claude_code_version",), ("agent", "version"))
+"""Where programs say their version in the first lines they print: Claude Code, agents over ACP."""
 _MOST_LINES = 50
 
 
@@ -92,13 +92,13 @@ def read_versions(store: Store, run: str) -> dict[str, str]:
     }
     found: dict[str, str] = dict.fromkeys(agents.values(), "not reported")
     looked: dict[str, int] = defaultdict(int)
-    for seen in store.events(run, kinds=(AgentRaw, AgentRecorded)):
+    for seen in store.events(run, kinds=(AgentRaw, AgentRecorded, AgentEnded)):
         if all(version != "not reported" or looked[name] >= _MOST_LINES for name, version in found.items()):
             break
         agent = agents.get(seen.step or "")
         if agent is None or found[agent] != "not reported" or looked[agent] >= _MOST_LINES:
             continue
-        looked[agent] += 1
+        looked[agent] += isinstance(seen.event, AgentRaw)
         version = _read_version(seen.event)
         if version:
             found[agent] = version
@@ -108,6 +108,8 @@ def read_versions(store: Store, run: str) -> dict[str, str]:
 def _read_version(event: Event) -> str:
     if isinstance(event, AgentRecorded):
         return event.version
+    if isinstance(event, AgentEnded):
+        return str(event.facts.get("version", ""))
     if not isinstance(event, AgentRaw):
         return ""
     for path in _VERSIONS:

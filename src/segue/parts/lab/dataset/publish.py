@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct, field
 
 from segue import __version__
@@ -80,6 +81,8 @@ def write_card(place: Path, made: Publication) -> None:
 _KEPT_MAIL = re.compile(r"@example\.(?:com|org|net)$|\.(?:invalid|example|test)$|^git@|noreply", re.I)
 """Addresses that are nobody's: of documentation, of hosts, of robots."""
 _HOMES = re.compile(r"/(?:home|Users)/[^/\s\"':]+")
+_REMEMBERED = 4 * 1024**2
+"""Characters of texts that are remembered while they are cleaned."""
 _MAIL = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}\b")
 
 
@@ -98,12 +101,14 @@ class Cleaner:
         deep = {place.rstrip("/") for place in places if len(Path(place).parts) > 2}
         self._places = sorted(deep, key=len, reverse=True)
         self._people: dict[str, str] = {}
-        self.found: dict[str, Counter[str]] = {}
+        self._seen: dict[str, tuple[str, Counter[str]]] = {}
+        self._room = _REMEMBERED
+        self.found: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def clean(self, place: str, value: Any) -> Any:
         """Return a value as it may be published; lists and objects with all that is in them."""
         if isinstance(value, str):
-            return self._text(self.found.setdefault(place, Counter()), value)
+            return self._text(self.found[place], value)
         if isinstance(value, dict):
             return {name: self.clean(place, one) for name, one in value.items()}
         if isinstance(value, list | tuple):
@@ -111,6 +116,21 @@ class Cleaner:
         return value
 
     def _text(self, counts: Counter[str], text: str) -> str:
+        """Clean a text; the same one is in tables, trajectories and traces, and is looked at once."""
+        known = self._seen.get(text)
+        if known is None:
+            found: Counter[str] = Counter()
+            known = self._look(found, text), +found
+            self._room -= len(text)
+            if self._room < 0:
+                self._seen.clear()
+                self._room = _REMEMBERED
+            self._seen[text] = known
+        if known[1]:
+            counts.update(known[1])
+        return known[0]
+
+    def _look(self, counts: Counter[str], text: str) -> str:
         masked = self._redactor.text(text)
         counts["secrets_masked_now"] += masked != text
         counts["masked_before"] += text.count(MARK)
@@ -275,7 +295,8 @@ def write_trajectory(
     document = cleaner.clean("trajectories", to_atif(found, versions))
     place = folder / "trajectories" / f"{name}.json"
     place.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(place, (json.dumps(document, indent=1) + "\n").encode())
+    text = msgspec.json.format(json.dumps(document).encode(), indent=1)
+    write_atomic(place, text + b"\n", durable=False)
     _write_lines(
         folder / "traces" / f"{name}.jsonl", (cleaner.clean("traces", line) for line in to_lines(found))
     )
@@ -290,7 +311,7 @@ def write_file(place: Path, columns: Any, batches: Any) -> int:
 
 def _write_lines(place: Path, lines: Iterator[dict[str, Any]]) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(place, "".join(json.dumps(line) + "\n" for line in lines).encode())
+    write_atomic(place, "".join(json.dumps(line) + "\n" for line in lines).encode(), durable=False)
 
 
 def prepare(folder: Path) -> None:

@@ -180,13 +180,20 @@ def _describe(differences: ReportTable) -> Iterator[str]:
     significant = [row for row in rates if row[5] != NO_DIFFERENCE]
     if rates and not significant:
         yield f"Pass rate: {NO_DIFFERENCE} between any two settings on the same source."
-    for source, one, other, measure, found, *_ in significant:
+    for source, one, other, measure, found, _, beyond in significant:
         assert isinstance(found, Difference)
         better, worse = (one, other) if found.value > 0 else (other, one)
-        gain = found if found.value > 0 else Difference(-found.value, -found.high, -found.low)
         place = "all sources" if source == ALL_SOURCES else repr(str(source)[:60])
         how = _RATES[str(measure)]
-        yield f"{better} {how} than {worse} on {place}: {format_cell(gain)}."
+        others = f"; on prompts like these: {_turn(beyond, found)}" if beyond else ""
+        yield f"{better} {how} than {worse} on {place}: {_turn(found, found)}{others}."
+
+
+def _turn(cell: Cell, found: Difference) -> str:
+    """Format a difference as that of the better one to the worse one."""
+    if isinstance(cell, Difference) and found.value < 0:
+        cell = Difference(-cell.value, -cell.high, -cell.low)
+    return format_cell(cell)
 
 
 def _warn(settings: Sequence[Setting], left_out: int) -> Iterator[str]:
