@@ -187,18 +187,24 @@ def test_exam_that_shows_nothing_is_not_used_and_the_work_goes_on(
     assert proof.dropped == ((dropped,) if dropped else ())
 
 
-BOMB = "CALLS = []\n\n\ndef double(x):\n    CALLS.append(x)\n    return 2 * x if len(CALLS) < 9 else 0\n"
+BOMB = "LEFT = [1] * 8\n\n\ndef double(x):\n    return 2 * x * (LEFT.pop() if LEFT else 0)\n"
 MANY = case("test_many", "assertEqual([double(n) for n in range(99)], [2 * n for n in range(99)])")
 
 
 @pytest.mark.thorough
-def test_work_that_fails_the_exam_and_then_its_own_tests_is_sent_back(examine: Examine) -> None:
+@pytest.mark.parametrize("insists", [False, True])
+def test_work_that_fails_the_exam_and_then_its_own_tests_is_sent_back(
+    examine: Examine, insists: bool
+) -> None:
     """The exam wears out what the work's own tests use; it fails alone as well."""
-    work = in_turn(write({"calc.py": BOMB, "test_later.py": WEAK}), write({"calc.py": RIGHT}))
-    loop = examine(work, write({"test_calc.py": MANY}))
+    again = write({"calc.py": BOMB if insists else RIGHT})
+    loop = examine(
+        in_turn(write({"calc.py": BOMB, "test_later.py": WEAK}), again), write({"test_calc.py": MANY})
+    )
     loop.session()
+    assert "test_many" in jobs(loop, "worker")[1].prompt.text
     assert len(jobs(loop, "worker")) == 2
-    assert proof_of(loop).level is Level.INDEPENDENT
+    assert proof_of(loop).level is (Level.CHECKED if insists else Level.INDEPENDENT)
 
 
 @pytest.mark.thorough

@@ -309,7 +309,7 @@ def conclude_changes(context: RunContext, state: TaskState) -> tuple[CheckResult
             ]
             results[at] = replace(result, changed_tests=tuple(changed))
         tests = state.own_tests.tests
-        if state.own_tests.contradicted and tests is not None and result.command in tests.commands:
+        if state.own_tests.contradicted and (tests is None or result.command in tests.commands):
             cap = f"independent tests contradict the work: {_some(state.own_tests.contradicted)}"
             results[at] = replace(results[at], cap=results[at].cap or cap)
     return tuple(results)
