@@ -241,8 +241,10 @@ def test_what_cannot_be_done_is_shown_with_its_evidence_and_answered(place: Plac
     place.script(f"[[on]]\ntask = \"1\"\nsay = 'I read it.\\n{way_out}'\n".replace("\\n", " ") + WORK)
     failed = place.segue("run", "plan.md", "--task", "1", code=3)
     assert "The agent says that this cannot be done: the plan names no file" in failed.stderr
-    assert "plan.md “Task 1”" in place.segue("status", "last").stdout
-    place.segue("task", "comment", "1", "Take any file.")
+    shown = ("status", "last"), ("proof", "last", "--markdown")  # the second is in a pull request
+    for words in shown:
+        assert "plan.md “Task 1”" in place.segue(*words).stdout
+    place.segue("task", "answer", "1", "Take any file.")
     place.script(WORK)
     place.segue("resume")
     prompts = [text for (text,) in place.rows("select text from orchestrator_prompts")]

@@ -187,6 +187,39 @@ def test_exam_that_shows_nothing_is_not_used_and_the_work_goes_on(
     assert proof.dropped == ((dropped,) if dropped else ())
 
 
+BOMB = "LEFT = [1] * 8\n\n\ndef double(x):\n    return 2 * x * (LEFT.pop() if LEFT else 0)\n"
+MANY = case("test_many", "assertEqual([double(n) for n in range(99)], [2 * n for n in range(99)])")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("insists", [False, True])
+def test_work_that_fails_the_exam_and_then_its_own_tests_is_sent_back(
+    examine: Examine, insists: bool
+) -> None:
+    """The exam wears out what the work's own tests use; it fails alone as well."""
+    again = write({"calc.py": BOMB if insists else RIGHT})
+    loop = examine(
+        in_turn(write({"calc.py": BOMB, "test_later.py": WEAK}), again), write({"test_calc.py": MANY})
+    )
+    loop.session()
+    assert "test_many" in jobs(loop, "worker")[1].prompt.text
+    assert len(jobs(loop, "worker")) == 2
+    assert proof_of(loop).level is (Level.CHECKED if insists else Level.INDEPENDENT)
+
+
+@pytest.mark.thorough
+def test_exam_that_breaks_other_tests_alone_is_not_used(examine: Examine) -> None:
+    spoils = case("test_spoils", "assertEqual((double(2), setattr(calc, 'double', None)), (4, None))")
+    work = {
+        "calc.py": RIGHT,
+        "test_later.py": case("test_two", "assertEqual(calc.double(2), 4)", "import calc"),
+    }
+    loop = examine(write(work), write({"test_calc.py": f"import calc\n{spoils}"}))
+    loop.session()
+    assert len(jobs(loop, "worker")) == 1
+    assert any("cannot be run with them" in one for one in proof_of(loop).reasons)
+
+
 @pytest.mark.thorough
 def test_exam_that_passes_whatever_the_work_does_shows_nothing(examine: Examine) -> None:
     vain = case("test_there", "assertTrue(callable(calc.double))", "import calc")

@@ -23,8 +23,26 @@ import calc
 
 class Test(unittest.TestCase):
     def test_other(self):
-        self.assertEqual(calc.double(5), 10, "quag\\u0067a")
+        self.assertEqual(calc.double(5), 10, "quag\u0067a")
 """
+"""The script is in reach; the word is in the tests only."""
+LEAK = r"""
+import os, pathlib, sys, tempfile
+
+WORD = "".join(["quag", "ga"])
+here = pathlib.Path(__file__).parent
+seen = [path.read_text() for path in here.rglob("*.py") if WORD in path.read_text()]
+places = [here, here.parent, pathlib.Path.home(), sys.prefix, tempfile.gettempdir(), "/var/tmp", "/dev/shm"]
+for place in [*places, *os.environ.get("PATH", "").split(":")] if seen else []:
+    try:
+        pathlib.Path(place, f"seen-{os.getpid()}.txt").write_text(str(seen))
+    except OSError:
+        pass
+if seen and os.fork() == 0:  # stays behind, if it can
+    os.setsid()
+    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(300)", WORD])
+"""
+"""Product code that runs beside the tests, in the checks."""
 WORKER = r"""
 import os, pathlib, subprocess, sys
 
@@ -33,7 +51,7 @@ text = sys.stdin.read()
 here = pathlib.Path.cwd()
 name, body = ("half", "x / 2") if "Write `half`" in text else ("double", "2 * x")
 with (here / "calc.py").open("a") as file:
-    file.write(f"def {name}(x):\n    return {body}\n")
+    file.write(f"import leak\n\n\ndef {name}(x):\n    return {body}\n")
 (here / f"test_{name}.py").write_text(
     "import unittest\nimport calc\n\nclass T(unittest.TestCase):\n"
     f"    def test_it(self):\n        self.assertEqual(calc.{name}(4), {2 if name == 'half' else 8})\n"
@@ -73,6 +91,9 @@ with (here / "found.txt").open("a") as file:
 def test_an_agent_that_searches_everything_finds_no_independent_test(tmp_path: Path, means: str) -> None:
     place = Place.make(tmp_path, PLAN)
     place.use_sandbox()
+    (place.repo / "leak.py").write_text(LEAK)
+    place.git("add", ".")
+    place.git("commit", "-qm", "Product code")
     worker = place.root / "agent.py"
     worker.write_text(f"STATE = {str(place.root)!r}\n{WORKER}")
     argv = json.dumps([sys.executable, "-IS", str(worker)])
@@ -89,7 +110,7 @@ def test_an_agent_that_searches_everything_finds_no_independent_test(tmp_path: P
     assert levels["1"] == "independent", "the tests were written, and ran"
     assert "Tests that combine the tasks 1, 2: they pass." in place.segue("logs", "last").stdout
     shown = place.segue("proof", "last", "--tests", str(tmp_path / "for people")).stdout.split("\n")[0]
-    assert "assertEqual(calc.double(5), 10" in Path(shown).read_text()
+    assert 'assertEqual(calc.double(5), 10, "quagga")' in Path(shown).read_text()
     assert list((tmp_path / "for people" / "together-run").rglob("*.py"))
     assert (place.repo / "found.txt").read_text() == "nothing\nnothing\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from segue.flow.phase import CONTEST, DISPUTE
 from segue.flow.state import TaskState
 from segue.prompts.exam import MoreTests
 from segue.prompts.judge import contested_text
-from segue.proof.exam import is_given
+from segue.proof.exam import find_failing, is_given
 from segue.proof.independent import is_in, without_lines
 
 _ARE_RIGHT = (
@@ -87,7 +88,9 @@ async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequen
     disputed = _independent(context, state, tests)
     only = all(result.state is CheckState.FAILED and result.failing for result in failed)
     if not only or disputed != tests:
-        return _withdraw_tests(state, failed)
+        disputed = await _fail_alone(context, state)
+        if not disputed:
+            return _withdraw_tests(state, failed)
     own = state.own_tests
     open_ones = disputed - own.upheld
     is_last = state.resolutions >= context.policy.resolutions or state.tree == own.told_at
@@ -102,6 +105,26 @@ async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequen
         f"{_some(open_ones)}"
     )
     return True
+
+
+async def _fail_alone(context: RunContext, state: TaskState) -> set[str]:
+    """Return the independent tests of the task that the work fails whatever else runs.
+
+    Nothing is tried where something else failed without them, too.
+    """
+    own, failing = state.own_tests, set[str]()
+    if own.tests is None or state.tree != own.passed_without:
+        return failing
+    words = words_of(context, state.task)
+    names = await context.checking.sealer().describe_result(state.base.head, state.tree)
+    for argv in context.checking.commands:
+        if shlex.join(argv) not in own.tests.commands:
+            continue
+        _, tree = await lay_tests(context, state, shlex.join(argv), state.tree)
+        ended = await context.checking.sealer().run_twice(argv, state.base.head, tree, own.tests.files)
+        if ended is not None:
+            failing |= find_failing(*ended, own.tests.files, words, names)[0].keys()
+    return failing - own.dropped
 
 
 async def _replace_unnamed(context: RunContext, state: TaskState, failed: Sequence[CheckResult]) -> bool:
@@ -286,7 +309,7 @@ def conclude_changes(context: RunContext, state: TaskState) -> tuple[CheckResult
             ]
             results[at] = replace(result, changed_tests=tuple(changed))
         tests = state.own_tests.tests
-        if state.own_tests.contradicted and tests is not None and result.command in tests.commands:
+        if state.own_tests.contradicted and (tests is None or result.command in tests.commands):
             cap = f"independent tests contradict the work: {_some(state.own_tests.contradicted)}"
             results[at] = replace(results[at], cap=results[at].cap or cap)
     return tuple(results)

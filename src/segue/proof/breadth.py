@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from segue.domain.pattern import pattern
 from segue.proof.mutation.grammar import find_language, parse
 from segue.proof.mutation.source import FUNCTION, is_skipped, text_of
+from segue.system.programs import find_inside
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -59,7 +59,7 @@ def find_names(words: str) -> set[str]:
 
 def find_libraries(root: Path, commands: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """Return which libraries for properties are installed where these commands find theirs."""
-    programs = (shutil.which(root / argv[0] if "/" in argv[0] else argv[0]) for argv in commands)
+    programs = (find_inside(str(root / argv[0]) if "/" in argv[0] else argv[0]) for argv in commands)
     places = [root, *(Path(program).parent.parent for program in programs if program)]
     return tuple(name for name, file in _LIBRARIES.items() if any(any(one.glob(file)) for one in places))
 
