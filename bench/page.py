@@ -81,7 +81,6 @@ def pages(events: int, step: int) -> dict[str, str]:
         "the end of that conversation": f"{large}/tasks/4/conversation?end=1",
         "a search in that conversation": f"{large}/tasks/4/conversation?q=todos",
         f"a step among {events:,} events": f"{large}/steps/{step}",
-        "the tasks of a source": "/tasks",
         "all steps": "/steps",
         "all events": "/events",
         "a report": "/recovery",

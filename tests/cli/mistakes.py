@@ -119,6 +119,7 @@ def occupied() -> tuple[socket.socket, str]:
 RUN = "run plan.md --agent scripted"
 LOOSE = "- [ ] one\n"
 COMMANDS = [
+    Mistake("logs 2", 2, ("There is no run in ", "segue run SOURCE")),
     Mistake("stauts", 2, ("There is no command 'stauts'.", "`segue status`")),
     Mistake("rum plan.md", 2, ("`segue run`",)),
     Mistake("plan.md", 2, ("`segue run plan.md`",)),

@@ -94,6 +94,9 @@ run plan.md --agent scripted --watch  ->  segue run plan.md --agent scripted --s
 -v run plan.md  ->  segue run plan.md -v
 status --run last  ->  segue status last
 status --watch  ->  segue logs --follow
+status --last  ->  segue status last
+proof --latest  ->  segue proof last
+resume --last  ->  segue resume
 proof --run last  ->  segue proof last
 logs --tail  ->  segue logs --follow
 resume last --jobs 4  ->  SEGUE_JOBS=4 segue resume last

@@ -25,6 +25,13 @@
     if (level > before + 1) complain(`a heading of level ${level} follows one of level ${before}`, heading);
     return level;
   }, 0);
+  for (const part of document.querySelectorAll("dl > *, dl > div > *"))
+    if (!["DT", "DD", "DIV"].includes(part.tagName)) complain("a list of terms has something else in it", part);
+  const regions = [...document.querySelectorAll("[role=region]")].filter(shown).map((region) => region.getAttribute("aria-label"));
+  for (const region of new Set(regions.filter((name, place) => regions.indexOf(name) !== place))) problems.push(`two regions are called ${region}`);
+  for (const link of document.querySelectorAll("svg a[aria-label]"))
+    for (const text of link.querySelectorAll("text"))
+      if (!link.getAttribute("aria-label").startsWith(words(text).replace(/^\W+|\W+$/g, ""))) complain("a name does not begin as it looks", link);
   if (document.querySelectorAll("main").length !== 1) problems.push("there is not one main");
   if (!document.documentElement.lang) problems.push("the page has no language");
   if (!document.title.trim()) problems.push("the page has no title");

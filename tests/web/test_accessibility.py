@@ -28,10 +28,12 @@ pytestmark = needs_chromium
 _DESK: ViewportSize = {"width": 1200, "height": 820}
 BAD = """() => {
   document.body.innerHTML = `<main><h1>One</h1><h1>Two</h1><h3>Three</h3><button></button><input>
-    <svg width="9" height="9"></svg><p>pale</p><button>x</button><a href="/x">y</a></main>`;
+    <svg width="9" height="9"></svg><svg><a aria-label="Check"><text>Fix</text></a></svg>
+    <dl><span>x</span></dl><div role="region" aria-label="Twice">1</div>
+    <div role="region" aria-label="Twice">2</div><p>pale</p><button>x</button><a href="/x">y</a></main>`;
   document.querySelector("p").style.color = "#999";
   Object.assign(document.querySelectorAll("button")[1].style, { minHeight: 0, width: "9px", padding: 0 });
-  document.querySelector("a").style.outline = "none";
+  document.querySelector("a[href]").style.outline = "none";
 }"""
 _LOADED = "!document.querySelector('details[data-src][open]:not([data-loaded])')"
 _OPEN_DETAILS = f"""() => {{
@@ -63,6 +65,9 @@ def test_the_rules_find_what_they_are_for(served: Served) -> None:
         "contrast 2.",
         "a target of",
         "no focus ring",
+        "something else in it",
+        "regions are called Twice",
+        "begin as it looks",
     ):
         assert rule in found, f"{rule} was not found in:\n{found}"
 

@@ -76,6 +76,10 @@ POSITIONAL = "--run --run-id --plan --file --spec --input --id --name --key -f -
 
 LINES = {
     "logs --follow": {"status": "--watch --follow -f"},
+    "status last": {"status": "--last --latest"},
+    "logs last": {"logs": "--last --latest"},
+    "proof last": {"proof": "--last --latest"},
+    "resume": {"resume": "--last --latest"},
     "serve --open": {"proof": "--watch --open --web"},
     "config set NAME VALUE": {"init": "--force"},
     "config set agent": {"init": "--agent"},

@@ -131,20 +131,24 @@ def _draw_step(bar: Bar, top: float, length: float) -> str:
 
 
 def _fit_label(bar: Bar, width: float) -> str:
-    """Return as much text as fits into the bar."""
-    phase = label_phase(bar.phase)
+    """Return as much text as fits into the bar; its description, which is read aloud, begins so too."""
+    name, time = _name(bar), format_duration(bar.seconds)
     sign = SIGNS.get(bar.result, "") if bar.phase == VERIFY.name else ""
-    for text in (f"{phase} {sign} {format_duration(bar.seconds)}", f"{phase} {sign}".strip(), sign):
+    for text in (f"{name} · {time} {sign}".strip(), f"{name} {sign}".strip(), sign):
         if text and len(text) * _LETTER + 6 <= width:
             return text
     return ""
 
 
+def _name(bar: Bar) -> str:
+    return f"{label_phase(bar.phase)} {bar.attempt}"
+
+
 def _describe(bar: Bar) -> str:
     parts = (
-        f"{label_phase(bar.phase)} {bar.attempt}",
-        bar.who,
+        _name(bar),
         format_duration(bar.seconds),
+        bar.who,
         bar.result,
         bar.action,
         bar.reason,

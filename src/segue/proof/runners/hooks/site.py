@@ -244,9 +244,14 @@ def _file_of_module(name):
 
 
 def _text(error):
+    """Return the traceback without the frames of unittest, as unittest itself shows it."""
     import traceback
+    import unittest
 
-    return "".join(traceback.format_exception(*error))[-4000:]
+    inside = os.path.dirname(unittest.__file__)
+    seen = traceback.TracebackException(*error)
+    seen.stack[:] = [frame for frame in seen.stack if not frame.filename.startswith(inside)]
+    return "".join(seen.format())[-4000:]
 
 
 def _find_method(module, name, method):
