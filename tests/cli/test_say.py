@@ -83,12 +83,14 @@ def test_an_agent_at_work_is_told_in_its_session(place: Place) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["told before", "before", "after"])
 def test_what_was_said_around_a_kill_is_told_once(place: Place, when: str) -> None:
     process = place.start("run", "plan.md", "--agent", "claude")
     until(lambda: heard(place), "the agent works")
-    if when == "before":
+    if when != "after":
         place.segue("say", "1", WORDS)
+    if when == "told before":
+        until(lambda: place.events("words.delivered"), "its delivery is recorded")
     process.kill()
     process.wait(DEADLINE)
     if when == "after":

@@ -48,7 +48,7 @@ from segue.flow.agents import AgentChain, ChosenAgent, Launcher, Series
 from segue.flow.budgets import BudgetWatch
 from segue.flow.endings import UNABLE, ExitCall, may_go_elsewhere
 from segue.flow.errors import ErrorRecorder
-from segue.flow.say import listening, say, take_said
+from segue.flow.say import listening, once, say, take_said
 from segue.flow.stuck import StuckRule, StuckWatch, look_at
 from segue.ports import Agent
 from segue.prompts.task import words_prompt
@@ -370,10 +370,11 @@ class LaunchAttempt:
                 watch = BudgetWatch(launcher.budgets, launcher.view, self.key, series.task)
                 stack.callback(watch.forget)
                 job = self._job(request, step.token, begun)
-                stuck = None if agent.can.cloud else self._watch_for_circles(job, errors.emit)
+                emit = once(launcher, errors.emit)
+                stuck = None if agent.can.cloud else self._watch_for_circles(job, emit)
                 listens = listening(launcher, series.task, agent, step.token)
                 async with listens if request.words is not None else nullcontext():
-                    outcome = await run_agent(agent, job, errors.emit, watch, stuck)
+                    outcome = await run_agent(agent, job, emit, watch, stuck)
                 outcome = heard.add_to(outcome)
                 watch.forget()
             outcome, tampering = await self._examine(journal.redact(outcome), request.guarded)

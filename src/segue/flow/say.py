@@ -7,12 +7,12 @@ People say it by a signal, which whoever drives the run takes once; a killed run
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from segue.domain.errors import StoreFull
-from segue.domain.events import SEGUE, Delivery, TaskCommented
+from segue.domain.events import SEGUE, Delivery, Event, TaskCommented, WordsDelivered
 from segue.domain.results import Nothing, StepFacts, StepResult
 from segue.domain.run import StepState
 from segue.flow.agents import Addressee, Launcher
@@ -44,6 +44,18 @@ async def listening(launcher: Launcher, task: str, agent: Agent, token: str) -> 
         del launcher.addressees[task]
         listens.cancel()
         await asyncio.wait({listens})
+
+
+def once(
+    launcher: Launcher, emit: Callable[[Event], Awaitable[object]]
+) -> Callable[[Event], Awaitable[object]]:
+    """Return what emits all but deliveries that are known: an adopted agent reports them again."""
+
+    async def emit_new(event: Event) -> None:
+        if not (isinstance(event, WordsDelivered) and launcher.view.heard.issuperset(event.words)):
+            await emit(event)
+
+    return emit_new
 
 
 def _tell_said(addressee: Addressee, said: Mapping[int, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -58,6 +58,13 @@ class Allowance(Struct, frozen=True):
     what: str
     cap: float
     spent: float
+    task: str = ""
+    """The task whose cap it is."""
+
+    @property
+    def name(self) -> str:
+        """What the cap is for, in words."""
+        return f"task {self.task}" if self.task else _NAMES[self.scope]
 
     @property
     def left(self) -> float:
@@ -76,6 +83,7 @@ class Allowance(Struct, frozen=True):
         """Return what programs read."""
         return {
             "scope": self.scope,
+            "task": self.task or None,
             "what": self.what,
             "cap": self.cap,
             "spent": self.spent,
@@ -84,21 +92,32 @@ class Allowance(Struct, frozen=True):
 
 
 def find_left(
-    store: Store, caps: Mapping[Scope, Budget], repo: str, run: Run | None = None, launches: int = 0
+    store: Store,
+    caps: Mapping[Scope, Budget],
+    repo: str,
+    run: Run | None = None,
+    launches: int = 0,
+    tasks: Sequence[str] = (),
 ) -> list[Allowance]:
-    """Return what is left of the caps of a run, of today and of a repository."""
-    return list(_find_left(store, caps, repo, run, launches))
+    """Return what is left of the caps of a run, of some of its tasks, of today and of a repository."""
+    return list(_find_left(store, caps, repo, run, launches, tasks))
 
 
 def _find_left(
-    store: Store, caps: Mapping[Scope, Budget], repo: str, run: Run | None, launches: int
+    store: Store,
+    caps: Mapping[Scope, Budget],
+    repo: str,
+    run: Run | None,
+    launches: int,
+    tasks: Sequence[str],
 ) -> Iterator[Allowance]:
-    scopes: tuple[Scope, ...] = ("run", "day", "repository") if run is not None else ("day", "repository")
-    for scope in scopes:
+    around: list[tuple[Scope, str]] = [("day", ""), ("repository", "")]
+    own: list[tuple[Scope, str]] = [("run", ""), *(("task", task) for task in tasks)]
+    for scope, task in [*own, *around] if run is not None else around:
         cap = caps.get(scope, Budget())
         if cap == Budget():
             continue
-        spent = read_spent(store, scope, run.id if run is not None else "", repo)
+        spent = read_spent(store, scope, run.id if run is not None else "", repo, task)
         used = {
             "launches": launches,
             "tokens": spent.usage.tokens,
@@ -107,14 +126,11 @@ def _find_left(
         }
         for what, value in used.items():
             if (most := getattr(cap, what)) is not None:
-                yield Allowance(scope, what, most, value)
+                yield Allowance(scope, what, most, value, task)
 
 
 def describe_left(found: list[Allowance]) -> str:
     """Return one line about what is left; empty if nothing is limited."""
-    named = dict.fromkeys(one.scope for one in found)
-    parts = [
-        f"{_NAMES[scope]} {', '.join(one.describe() for one in found if one.scope == scope)}"
-        for scope in named
-    ]
+    named = dict.fromkeys(one.name for one in found)
+    parts = [f"{name} {', '.join(one.describe() for one in found if one.name == name)}" for name in named]
     return f"Left: {'; '.join(parts)}." if parts else ""

@@ -33,6 +33,10 @@ _DROPPED = ("repository", "started", "agent", "kind")
 """The columns that a narrow terminal loses, in this order."""
 
 
+_OPEN = ("running", "parked", "needs_human")
+"""The states of tasks of which it is shown what is left of their caps."""
+
+
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.argument("key", metavar="[TASK]", required=False)
@@ -83,7 +87,8 @@ def status(
             return
         run, task = find_run_and_task(store, app, run_id, task)
         view = load_view(store, run)
-        left = _find_left(store, app, run, view.launches)
+        open_tasks = [one.key for one in view.tasks.values() if one.state in _OPEN]
+        left = _find_left(store, app, run, view.launches, tasks=[task] if task else open_tasks)
     if task is not None and task not in view.tasks:
         raise unknown_task(run, task, view.tasks)
     if output.json:
@@ -98,7 +103,12 @@ def status(
 
 
 def _find_left(
-    store: Store, app: App, run: Run | None, launches: int, runs: Sequence[Run] = ()
+    store: Store,
+    app: App,
+    run: Run | None,
+    launches: int,
+    runs: Sequence[Run] = (),
+    tasks: Sequence[str] = (),
 ) -> list[Allowance]:
     """Return what is left of the caps; nothing where the settings or the repository are gone."""
     from segue.domain.errors import SegueError
@@ -110,7 +120,7 @@ def _find_left(
         return []
     here = (one.spec.repo for one in runs if app.repo.is_relative_to(one.spec.repo))
     repo = run.spec.repo if run is not None else next(here, str(app.repo))
-    return find_left(store, limits.budgets(), repo, run, launches)
+    return find_left(store, limits.budgets(), repo, run, launches, tasks)
 
 
 def _load_app(app: App, run: Run | None) -> App:
