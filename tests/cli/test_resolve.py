@@ -91,3 +91,24 @@ def test_where_nothing_can_be_chosen_the_setting_is_an_error(place: Place) -> No
     said = place.segue("run", "plan.md", SEGUE_RESOLVE="random", code=2).stderr
     assert "resolve" in said
     assert "only builds that are verified" in said
+
+
+@pytest.mark.thorough
+def test_a_search_that_chance_drew_says_so_and_how_its_query_came_about(place: Place) -> None:
+    """A judge who never asks for a search, and so many attempts that chance draws one and a retry as well."""
+    place.script(
+        plan(step("a"))
+        + '[[on]]\nphase = "verify"\nverdict = { unmet = "all", evidence = "todos_select is missing" }\n'
+        + '[[on]]\nphase = "resolve"\nwrite = { "made.txt" = "attempt {attempt}\\n" }\n'
+        + '[[on]]\nphase = "search"\nsay = "See https://docs.example.com/x."\n'
+    )
+    limits = {"SEGUE_LIMITS__REPLANS": "0", "SEGUE_LIMITS__RESOLUTIONS": "14"}
+    place.segue("run", GOAL, code=3, SEGUE_RESOLVE="random", **limits)
+    drawn = [choice["action"] for choice in choices(place)]
+    assert set(drawn) == {"RETRY", "WEB_SEARCH"}
+    searches = place.events("search")
+    assert len(searches) == drawn.count("WEB_SEARCH")
+    for search in searches:
+        assert (search["drawn"], search["made_from"]) == (True, "the failure")
+        assert "todos_select" in search["query"]
+    assert place.rows("select distinct by_chance, made_from from segue_searches") == [(1, "the failure")]

@@ -73,7 +73,9 @@ def test_codex_knows_the_end_of_a_limit_and_the_tokens_of_a_failed_turn(real: Re
     until(lambda: real.events("run.parked"), "the run waits")
     assert end <= real.events("run.parked")[0]["until"] <= end + 60
     assert real.failure()["kind"] == "usage_limit"
-    assert real.events("agent.ended")[0]["usage"]["input_tokens"] == 900
+    ended = real.events("agent.ended")[0]
+    assert ended["usage"]["input_tokens"] == 900
+    assert ended["facts"]["version"][0].isdigit(), "of its session file, for publications"
     real.place.segue("stop")
     assert process.wait(DEADLINE) == 130
 
