@@ -15,6 +15,7 @@ from segue.domain.proof import Level, Proof
 from segue.domain.task import Task
 from segue.domain.verdict import Action, CriterionVerdict, Evidence, Result, Verdict
 from segue.flow.context import Policy
+from segue.judges.checks import combine
 from segue.ports import Problem
 from tests.flow.loop import Behaviour, FunctionAgent, ListSource, Loop, in_turn
 from tests.proof.projects import DISCOVER, needs_sandbox
@@ -67,7 +68,7 @@ class OneJudge:
         self.seen.append(evidence)
         result, action = (Result.PASS, Action.PROCEED) if self.uphold else (Result.FAIL, Action.RETRY)
         criteria = tuple(CriterionVerdict(one.key, self.uphold, "") for one in task.criteria)
-        return Verdict(result, action, "as told", criteria)
+        return combine(Verdict(result, action, "as told", criteria), evidence.checks)  # as all judges do
 
 
 Start = Callable[..., Loop]

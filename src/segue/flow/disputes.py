@@ -70,14 +70,15 @@ def dropped_tests(context: RunContext, state: TaskState) -> set[str]:
 
 
 async def explain_failure(context: RunContext, state: TaskState, result: CheckResult) -> CheckResult:
-    """Tell the agent about tests that it cannot see: what happened, and none of their lines."""
+    """Tell what happened with tests that the agent cannot see, and none of their lines."""
     testing, failing = context.testing, _independent(context, state, result.failing)
-    if result.ok or testing is None or not failing:
+    if testing is None or not failing:
         return result
     known = (*_own(state), *_earlier(context, state))
     shown = [one.commit for one in known if any(is_in(test, one.files) for test in failing)]
     source = "\n".join([await testing.show(commit) for commit in shown if await testing.has(commit)])
-    return replace(result, reason=f"{result.reason} {_HINT}", output=without_lines(result.output, source))
+    reason = result.reason if result.ok else f"{result.reason} {_HINT}"
+    return replace(result, reason=reason, output=without_lines(result.output, source))
 
 
 async def drop_wrong_tests(context: RunContext, state: TaskState, failed: Sequence[CheckResult]) -> bool:
@@ -214,13 +215,15 @@ async def _are_right(
     sides.append(await context.workspace.diff(state.base.head, state.tree))
     files = tuple(dict.fromkeys(path for one in shown for path in one.files))
     evidence = Evidence(context.redact("\n".join(sides)), files, tuple(failed), state.last.summary)
-    question = replace(state.task, criteria=(Criterion("tests", _ARE_RIGHT),))
+    question = replace(state.task, criteria=(Criterion(_TESTS, _ARE_RIGHT),))
     found = await ask_judges(context, context.judging, state, DISPUTE, question, evidence)
     if found.failure is not None:
         raise no_verdict(context, state, found.verdict.reason)
-    return found.verdict.result is Result.PASS
+    # That the checks fail, which makes the whole no pass, is what the question is about.
+    return any(one.key == _TESTS and one.met for one in found.verdict.criteria)
 
 
+_TESTS = "tests"
 _ASKED_FOR = "The task asks for these tests or control files to be changed in this way."
 _SAID = 160
 

@@ -16,7 +16,7 @@ from segue.system.process.capture import Captured, capture, inside_environment
 from segue.system.process.segue import frozen, segue_command
 
 USER_COMMIT = "What the user wrote"
-_TIMEOUT = 180.0
+_TIMEOUT = 300.0
 _GIT_CONFIG = """\
 [user]
     name = User
