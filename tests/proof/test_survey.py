@@ -349,3 +349,13 @@ def test_what_a_check_says_before_anybody_works(case: Case, tmp_path: Path) -> N
     allowed = allow_later(found, (), [Task("1", case.plan, case.plan)])
     said = "refused" if allowed.state == "unready" else str(allowed.state)
     assert said == case.expected, (found, allowed)
+
+
+def test_a_failing_unittest_is_shown_without_its_own_frames(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.name == "unittest red")
+    project = Checkout(tmp_path, dict(case.files), SealOptions(timeout=case.timeout))
+    found = asyncio.run(project.sealer().observe(case.argv, project.base))
+    assert found.report is not None
+    (message,) = (one.message for one in found.report.tests.values() if one.message)
+    assert "AssertionError" in message
+    assert "unittest/case.py" not in message

@@ -21,7 +21,7 @@ from tests.web.test_diffs import DIFF
 from tests.web.test_server import FAILS_ONCE, WRITES
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Dialog, Page
 
 pytestmark = needs_chromium
 
@@ -304,6 +304,11 @@ def test_the_doctor_looks_again(served: Served) -> None:
         page.get_by_text("Checked again.").wait_for()
 
 
+def refuse(dialog: Dialog, asked: list[str]) -> None:
+    asked.append(dialog.message)
+    dialog.dismiss()
+
+
 def test_a_line_of_a_diff_is_commented_on_and_rows_are_opened_by_keyboard(
     place: Place, served: Served
 ) -> None:
@@ -331,6 +336,14 @@ def test_a_line_of_a_diff_is_commented_on_and_rows_are_opened_by_keyboard(
         page.keyboard.press("r")
         assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
         page.keyboard.press("Escape")
+        page.locator("#task-1 > summary").focus()
+        page.keyboard.press("?")
+        page.locator("#shortcuts").wait_for(timeout=MS)
+        page.keyboard.press("Escape")
+        asked: list[str] = []
+        page.once("dialog", lambda dialog: refuse(dialog, asked))
+        page.keyboard.press("a")
+        assert asked[0].startswith("Accept task 1")
         page.locator("#rows-3").scroll_into_view_if_needed()
         page.locator("#task-250").wait_for(timeout=MS)
         assert page.locator(".row").count() <= 250

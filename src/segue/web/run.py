@@ -147,20 +147,23 @@ def estimate_left(view: RunView, now: float) -> dict[str, Any] | None:
     """Estimate how many seconds are left, with an interval of 80 %; None: too few tasks have ended.
 
     It takes tasks of a run as alike, which the interval makes up for: that of the sum of the tasks that are
-    left, whose mean is known from those that ended.
+    left, whose mean is known from those that ended. One at work for longer than any of them may need as much
+    again.
     """
     ended = [task.work_ms / 1000 for task in view.tasks.values() if task.state == "done" and task.work_ms]
     left = [task for task in view.tasks.values() if task.state in ("pending", "running", "parked")]
     if len(ended) < _FEWEST or not left:
         return None
     mean, spread, count = fmean(ended), pvariance(ended), len(left)
-    total = sum(max(mean - (view.task_seconds(task, now) or 0), mean / 10) for task in left)
+    at_work = [view.task_seconds(task, now) or 0 for task in left]
+    total = sum(max(mean - seconds, mean / 10) for seconds in at_work)
+    late = sum(seconds for seconds in at_work if seconds > max(ended))
     wide = _Z * sqrt(spread * count * (1 + count / len(ended)))
     at_once = max(1.0, min(sum(ended) / max(view.seconds(now), 1), float(count)))
     return {
         "seconds": total / at_once,
         "low": max(total - wide, mean / 10) / at_once,
-        "high": (total + wide) / at_once,
+        "high": (total + wide + late) / at_once,
         "tasks": len(ended),
     }
 
