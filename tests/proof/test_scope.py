@@ -12,6 +12,7 @@ from segue.proof.seal import Sealer
 from tests.templates import copy_template
 
 COMMENTS, DOCS, TESTS = "comments and layout", "documentation", "tests"
+ORDERS = "comments that tools obey"
 UNREAD = "files that no code and no check here reads"
 CODE = 'from pathlib import Path\n\n\ndef add(a, b):\n    """Add."""\n    return a + b\n'
 JS = '// sum\nexport function add(a, b) {\n  return a + b;\n}\nconst home = "http://a.example";\n'
@@ -53,7 +54,8 @@ CASES: dict[str, tuple[dict[str, str | None], str]] = {
     "a constant": ({"web.py": BASE["web.py"].replace("config.json", "other.json")}, ""),
     "layout": ({"calc.py": CODE.replace("def add(a, b):", "def add(\n    a,\n    b,\n):")}, COMMENTS),
     "a function is removed": ({"calc.py": "from pathlib import Path\n"}, ""),
-    "a directive to a linter": ({"calc.py": CODE.replace("a + b", "a + b  # noqa: E501")}, ""),
+    "a directive to a linter": ({"calc.py": CODE.replace("a + b", "a + b  # noqa: E501")}, ORDERS),
+    "a directive to a compiler": ({"calc.go": GO.replace("// Add", "//go:noinline\n// Add")}, ""),
     "an empty module": ({"more/__init__.py": ""}, ""),
     "a comment in JavaScript": ({"sum.js": JS.replace("// sum", "// The sum.")}, COMMENTS),
     "slashes in a string": ({"sum.js": JS.replace("a.example", "b.example")}, ""),

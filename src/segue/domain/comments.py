@@ -24,27 +24,32 @@ _GRAMMARS = {
 """How comments begin and end, and what only looks like one."""
 _BY_SUFFIX = {suffix: grammar for grammar, suffixes in _GRAMMARS.items() for suffix in suffixes.split()}
 _BY_NAME = dict.fromkeys(("Makefile", "makefile", "GNUmakefile", "Dockerfile", "justfile"), _HASH)
-_MEANT_FOR_TOOLS = re.compile(
-    r"^\W*(?:go:|\+build|cgo\b|@\w|type:|noqa|nosec|pragma|fmt:|isort:|syntax=|frozen_string_literal"
-    r"|-\*-|(?:eslint|tslint|prettier|nolint|pylint|ruff|mypy|pyright|biome|istanbul|v8|c8)\b)|^#!"
+_FOR_COMPILERS = r"^\W*(?:go:|\+build|cgo\b|@\w|syntax=|frozen_string_literal|-\*-)|^#!"
+_RUN = re.compile(_FOR_COMPILERS)
+"""Comments that compilers and shells obey."""
+_OBEYED = re.compile(
+    rf"{_FOR_COMPILERS}|^\W*(?:type:|noqa|nosec|pragma|fmt:|isort:"
+    r"|(?:eslint|tslint|prettier|nolint|pylint|ruff|mypy|pyright|biome|istanbul|v8|c8)\b)"
 )
-"""Comments that compilers, linters and shells obey."""
+"""Those and what linters and other tools obey, which run nothing."""
 _EXAMPLE = re.compile(r">>>|```|\bassert")
 """What marks examples in comments and prose that test runners run."""
 
 
-def differ_in_comments(path: str, before: str, after: str) -> bool:
+def differ_in_comments(path: str, before: str, after: str, *, for_tools: bool = False) -> bool:
     """Return whether two versions of a program differ in nothing that runs.
 
-    False where the language is not known, or where comments are obeyed or run as tests.
+    False where the language is not known, or where comments are obeyed or run as tests. `for_tools`: what
+    linters and other tools obey runs nothing.
     """
+    kept = _RUN if for_tools else _OBEYED
     if path.endswith((".py", ".pyi")):
-        return _differ_in_python_comments(before, after)
+        return _differ_in_python_comments(before, after, kept)
     grammar = _find_grammar(path, after)
     if grammar is None:
         return False
     keeps_indent = grammar is _HASH
-    return _strip(before, grammar, keeps_indent) == _strip(after, grammar, keeps_indent)
+    return _strip(before, grammar, keeps_indent, kept) == _strip(after, grammar, keeps_indent, kept)
 
 
 def strip_comments(path: str, text: str) -> str:
@@ -66,7 +71,7 @@ def has_examples(text: str) -> bool:
     return _EXAMPLE.search(text) is not None
 
 
-def _strip(text: str, grammar: str, keeps_indent: bool) -> list[str]:
+def _strip(text: str, grammar: str, keeps_indent: bool, kept: re.Pattern[str]) -> list[str]:
     """Return the lines without comments, but with those that somebody obeys."""
     example = False
 
@@ -78,15 +83,15 @@ def _strip(text: str, grammar: str, keeps_indent: bool) -> list[str]:
         fences = comment.count("```")
         runs = example or has_examples(comment)
         example ^= bool(fences % 2)
-        return comment if runs or _MEANT_FOR_TOOLS.match(comment) else " "
+        return comment if runs or kept.match(comment) else " "
 
     bare = re.sub(grammar, keep, text, flags=_FLAGS)
     lines = (line.rstrip() if keeps_indent else line.strip() for line in bare.splitlines())
     return [line for line in lines if line.strip()]
 
 
-def _differ_in_python_comments(before: str, after: str) -> bool:
-    if _obeyed(before) != _obeyed(after):
+def _differ_in_python_comments(before: str, after: str, kept: re.Pattern[str]) -> bool:
+    if _obeyed(before, kept) != _obeyed(after, kept):
         return False
     try:
         return _bare_tree(before) == _bare_tree(after)
@@ -94,9 +99,9 @@ def _differ_in_python_comments(before: str, after: str) -> bool:
         return False
 
 
-def _obeyed(text: str) -> list[str]:
+def _obeyed(text: str, kept: re.Pattern[str]) -> list[str]:
     found = re.findall(r"(?:^|(?<=\s))#[^\n]*", text)
-    return [comment for comment in found if _MEANT_FOR_TOOLS.match(comment)]
+    return [comment for comment in found if kept.match(comment)]
 
 
 def _bare_tree(text: str) -> str:

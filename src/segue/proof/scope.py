@@ -43,6 +43,7 @@ class ChangePart(StrEnum):
     """What a changed file, or what is different about it, is for."""
 
     COMMENTS = "comments and layout"
+    ORDERS = "comments that tools obey"
     DOCS = "documentation"
     TESTS = "tests"
     UNREAD = "files that no code and no check here reads"
@@ -63,7 +64,7 @@ class Scope(Struct, frozen=True):
     @property
     def is_comment(self) -> bool:
         """Whether nothing but comments and layout was changed."""
-        return self.parts == (ChangePart.COMMENTS,)
+        return bool(self.parts) and {ChangePart.COMMENTS, ChangePart.ORDERS}.issuperset(self.parts)
 
     @property
     def untestable(self) -> str:
@@ -107,6 +108,8 @@ async def _sort(
             return ChangePart.PROGRAM
         if differ_in_comments(path, before, after):
             return ChangePart.COMMENTS
+        if differ_in_comments(path, before, after, for_tools=True):
+            return ChangePart.ORDERS
     kind = classifier.kind(path, path not in base)
     if kind is PathKind.TEST or path.rpartition("/")[2] == "conftest.py":
         return ChangePart.TESTS
