@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.parts.lab.reports.report import Cell, DatasetReport, ReportTable, make_table
 from segue.parts.lab.reports.selection import Dataset
-from segue.parts.lab.reports.statistics import Mean, mean, tally
+from segue.parts.lab.reports.statistics import Mean, Proportion, mean, single_cases
 
 FEWEST_TASKS = 5
 """With fewer tasks nothing is said about what another choice would have cost."""
@@ -77,7 +78,7 @@ def _tabulate_agents(turns: Sequence[AgentShare]) -> ReportTable:
     rows: list[tuple[Cell, ...]] = [
         (
             *(kind, agent, sum(turn.attempts for turn in own)),
-            tally((turn.run, turn.reached) for turn in own),
+            _reached(own),
             *(_average(own, what) for what in _USED),
         )
         for (kind, agent), own in sorted(groups.items())
@@ -99,7 +100,7 @@ def _compare(kind: str, turns: Sequence[AgentShare]) -> Iterable[tuple[Cell, ...
     for turn in turns:
         tasks[turn.run, turn.task].append(turn)
     whole = [_sum(turn.cost_usd for turn in own) for own in tasks.values()]
-    ended = tally((run, any(turn.reached for turn in own)) for (run, _), own in tasks.items())
+    ended = _share(any(turn.reached for turn in own) for own in tasks.values())
     yield kind, "as it was", "", len(tasks), ended, _total(whole, len(tasks)), "measured"
     firsts = [turn for turn in turns if turn.agent == turn.first]
     lasts = _stronger(turns)
@@ -109,10 +110,9 @@ def _compare(kind: str, turns: Sequence[AgentShare]) -> Iterable[tuple[Cell, ...
             said = f"too few data: {len(own)} of at least {FEWEST_TASKS} tasks"
             yield kind, choice, names, len(own), None, None, said
             continue
-        reached = tally((turn.run, turn.reached) for turn in own)
         cost = _total([turn.cost_usd for turn in own], len(tasks))
         whose = "measured" if len(own) == len(tasks) else f"estimated from {len(own)} tasks that it got"
-        yield kind, choice, names, len(own), reached, cost, whose
+        yield kind, choice, names, len(own), _reached(own), cost, whose
 
 
 def _stronger(turns: Sequence[AgentShare]) -> list[AgentShare]:
@@ -124,6 +124,17 @@ def _stronger(turns: Sequence[AgentShare]) -> list[AgentShare]:
             order[agent] = max(order.get(agent, 0), place)
     top = max(order.values(), default=0)
     return [turn for turn in turns if top and order[turn.agent] == top]
+
+
+def _reached(turns: Sequence[AgentShare]) -> Proportion:
+    """Return how often a task was done."""
+    return _share(turn.reached for turn in turns)
+
+
+def _share(tasks: Iterable[bool]) -> Proportion:
+    """Return how often it was so; the interval is for other tasks, as those of the next run."""
+    found = list(tasks)
+    return replace(single_cases(sum(found), len(found)), unit="task")
 
 
 def _average(turns: Sequence[AgentShare], what: str) -> Mean:

@@ -46,9 +46,9 @@ class Proportion(Struct, frozen=True, dict=True):
     """How often something happened in the cases of several runs; no value without cases."""
 
     runs: Clusters
-    """Hits and cases of every run, sorted; of every prompt, where that is the unit."""
+    """Hits and cases of every run, sorted; of every prompt or task, where that is the unit."""
     unit: str = "run"
-    """`prompt` where the interval speaks of prompts like these."""
+    """`prompt` or `task` where the interval speaks of others like these."""
 
     @cached_property
     def hits(self) -> int:
