@@ -81,10 +81,10 @@ def figures(quick: bool) -> Iterator[Figure]:
 
 
 def _judge(what: str, took: float, cpu: float, yardstick: str, quick: bool) -> Figure:
-    met = None if quick else cpu <= TARGET
-    return Figure(
-        what, f"CPU {seconds(cpu)}, {seconds(took)}", yardstick, "", f"CPU ≤ {seconds(TARGET)}", met
-    )
+    """Hold each report against the target; the page, which has all of them, is only shown."""
+    spent, each = f"CPU {seconds(cpu)}, {seconds(took)}", what.startswith("report ")
+    met = cpu <= TARGET if each and not quick else None
+    return Figure(what, spent, yardstick, "", f"CPU ≤ {seconds(TARGET)}" if each else "", met)
 
 
 def _ask_all(address: str, server: PostgresServer | None) -> Iterator[tuple[str, float, float]]:
