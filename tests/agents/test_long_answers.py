@@ -25,7 +25,7 @@ from segue.domain.job import Job, Mode, Prompt
 from segue.domain.outcome import FailureKind, Outcome
 from segue.domain.plan import read_plan
 from segue.domain.text import LONGEST_ANSWER
-from segue.flow.launch import run_agent
+from segue.flow.watched import run_agent
 from segue.ports import Installation, Problem
 from tests.agents.stand_in import ended
 

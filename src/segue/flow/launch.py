@@ -14,10 +14,9 @@ knows is not made again: the loop passes over it.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -42,7 +41,6 @@ from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import Tampering
 from segue.domain.results import LaunchInput, LaunchOutput, StepFacts, StepResult, read_as
 from segue.domain.run import Step, StepState
-from segue.domain.text import LONGEST_ANSWER, is_too_long
 from segue.domain.verdict import Action, Result
 from segue.flow.agents import AgentChain, ChosenAgent, Launcher, Series
 from segue.flow.budgets import BudgetWatch
@@ -50,7 +48,7 @@ from segue.flow.endings import UNABLE, ExitCall, may_go_elsewhere
 from segue.flow.errors import ErrorRecorder
 from segue.flow.say import listening, once, say, take_said
 from segue.flow.stuck import StuckRule, StuckWatch, look_at
-from segue.ports import Agent
+from segue.flow.watched import run_agent
 from segue.prompts.task import words_prompt
 
 if TYPE_CHECKING:
@@ -65,51 +63,6 @@ _MOST_LOST = 3
 
 _SENT_BACK_ONCE = {FailureKind.TAMPERED, FailureKind.UNSHOWN, FailureKind.STUCK}
 """Who touched what it must not touch, gave up without showing why, or turned in circles, may try again."""
-
-
-async def run_agent(
-    agent: Agent,
-    job: Job,
-    emit: Callable[[Event], Awaitable[object]],
-    watch: BudgetWatch | None = None,
-    stuck: StuckWatch | None = None,
-) -> Outcome:
-    """Run a job to its end, pass on what is seen, and return how it ended.
-
-    `watch` sees every event too, and may end the launch, unless the agent is just done; so does `stuck`.
-    """
-    outcome: Outcome | None = None
-    reached: Failure | None = None
-    limit = asyncio.timeout(watch.seconds if watch is not None else None)
-    try:
-        around = stuck.watching(limit) if stuck is not None else nullcontext()
-        async with limit, aclosing(agent.run(job)) as items, around:
-            async for item in items:
-                if isinstance(item, Outcome):
-                    outcome = item
-                    continue
-                await emit(item)
-                if stuck is not None:
-                    await stuck.see(item)
-                if watch is None or reached is not None or (reached := watch.see(item)) is None:
-                    continue
-                # Most agents report what they used when they are done: who is, ends by itself.
-                soon = asyncio.get_running_loop().time() + job.limits.grace
-                limit.reschedule(min(soon, limit.when() or soon))
-    except TimeoutError:
-        if watch is None or not limit.expired():
-            raise
-        reached = reached or (stuck.failure if stuck is not None else None)
-        outcome = watch.end_with(reached or watch.late())
-    if outcome is None:
-        failure = Failure(FailureKind.NO_RESULT, f"Agent {agent.name} ended without an outcome.")
-        outcome = Outcome(failure=failure)
-    if is_too_long(outcome.text):
-        size = f"at most {LONGEST_ANSWER // 1024**2} MB ({LONGEST_ANSWER:,} characters) are read"
-        failure = Failure(FailureKind.OUTPUT_LIMIT, f"The answer of agent {agent.name} is too long: {size}.")
-        outcome = replace(outcome, text="", failure=outcome.failure or failure)
-    await emit(AgentEnded.of(outcome))
-    return outcome
 
 
 class LaunchRequest(Struct, frozen=True):

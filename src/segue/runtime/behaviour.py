@@ -24,7 +24,7 @@ from segue.domain.events import AgentUsage, Event
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.options import read_options
 from segue.domain.outcome import Outcome
-from segue.flow.launch import run_agent
+from segue.flow.watched import run_agent
 from segue.ports import Agent
 from segue.prompts.task import try_prompt
 from segue.runtime.app import App

@@ -20,7 +20,7 @@ from segue.domain.errors import Interrupted, SegueError, UsageError, WorkspaceEr
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.flow.launch import run_agent
+from segue.flow.watched import run_agent
 from segue.ports import Agent
 from segue.prompts.task import try_prompt
 from segue.runtime.app import App

@@ -22,7 +22,7 @@ from segue.domain.job import Job, Limits, Mode, Prompt
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.text import LONGEST_ANSWER, strip_control
 from segue.flow.agents import ChosenAgent
-from segue.flow.launch import run_agent
+from segue.flow.watched import run_agent
 from segue.parts.litellm.catalogue import DEFAULT_MODEL
 from segue.parts.litellm.failures import AgentFailed, Busy, InvalidRequest, OutOfBudget
 from segue.parts.litellm.options import provider_settings

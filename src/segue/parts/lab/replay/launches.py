@@ -23,7 +23,7 @@ from segue.domain.job import Job
 from segue.domain.options import read_options
 from segue.domain.outcome import Outcome
 from segue.domain.run import Run
-from segue.flow.launch import run_agent
+from segue.flow.watched import run_agent
 from segue.parts.lab.replay.player import LaunchPlaces, OtherRequest, RecordedModel, slug
 from segue.ports import Agent
 from segue.prompts.task import try_prompt

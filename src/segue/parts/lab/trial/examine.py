@@ -20,7 +20,7 @@ from segue import __version__
 from segue.domain.events import AgentRaw, Event
 from segue.domain.job import Job, Limits, Mode
 from segue.domain.outcome import FailureKind, Outcome, Usage
-from segue.flow.launch import run_agent
+from segue.flow.watched import run_agent
 from segue.ports import Agent
 from segue.prompts.task import try_prompt
 from segue.runtime.app import App

@@ -1,0 +1,65 @@
+"""Run an agent to the end of its job, or until what it spends or repeats ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, nullcontext
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from segue.domain.events import AgentEnded, Event
+from segue.domain.outcome import Failure, FailureKind, Outcome
+from segue.domain.text import LONGEST_ANSWER, is_too_long
+from segue.ports import Agent
+
+if TYPE_CHECKING:
+    from segue.domain.job import Job
+    from segue.flow.budgets import BudgetWatch
+    from segue.flow.stuck import StuckWatch
+
+
+async def run_agent(
+    agent: Agent,
+    job: Job,
+    emit: Callable[[Event], Awaitable[object]],
+    watch: BudgetWatch | None = None,
+    stuck: StuckWatch | None = None,
+) -> Outcome:
+    """Run a job to its end, pass on what is seen, and return how it ended.
+
+    `watch` sees every event too, and may end the launch, unless the agent is just done; so does `stuck`.
+    """
+    outcome: Outcome | None = None
+    reached: Failure | None = None
+    limit = asyncio.timeout(watch.seconds if watch is not None else None)
+    try:
+        around = stuck.watching(limit) if stuck is not None else nullcontext()
+        async with limit, aclosing(agent.run(job)) as items, around:
+            async for item in items:
+                if isinstance(item, Outcome):
+                    outcome = item
+                    continue
+                await emit(item)
+                if stuck is not None:
+                    await stuck.see(item)
+                if watch is None or reached is not None or (reached := watch.see(item)) is None:
+                    continue
+                # Most agents report what they used when they are done: who is, ends by itself.
+                soon = asyncio.get_running_loop().time() + job.limits.grace
+                limit.reschedule(min(soon, limit.when() or soon))
+    except TimeoutError:
+        if watch is None or not limit.expired():
+            raise
+        reached = reached or (stuck.failure if stuck is not None else None)
+        outcome = watch.end_with(reached or watch.late())
+    if outcome is None:
+        failure = Failure(FailureKind.NO_RESULT, f"Agent {agent.name} ended without an outcome.")
+        outcome = Outcome(failure=failure)
+    if is_too_long(outcome.text):
+        size = f"at most {LONGEST_ANSWER // 1024**2} MB ({LONGEST_ANSWER:,} characters) are read"
+        failure = Failure(FailureKind.OUTPUT_LIMIT, f"The answer of agent {agent.name} is too long: {size}.")
+        outcome = replace(outcome, text="", failure=outcome.failure or failure)
+    await emit(AgentEnded.of(outcome))
+    return outcome
