@@ -302,7 +302,8 @@ VARIABLES = [
     Mistake(RUN, 2, ("SEGUE_TRIAL", "Unset it"), env={"SEGUE_TRIAL": "x"}),
 ]
 RUNS = [
-    Mistake("status nope", 2, ("no run 'nope'", "segue status")),
+    Mistake("status nope", 2, ("There is no run in", "segue status")),
+    Mistake("status nope", 2, ("no run 'nope'", "segue status"), done),
     Mistake("status last", 2, ("There is no run in", "segue run")),
     Mistake("status last --kind plan", 2, ("--kind has no effect: one run is shown",)),
     Mistake("status last -n 3", 2, ("--limit has no effect: one run is shown",)),

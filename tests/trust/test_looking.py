@@ -59,6 +59,7 @@ ACTING = frozenset(
             "task accept",
             "task skip",
             "task answer",
+            "say",
             "task comment",
             "config set",
             "task edit",

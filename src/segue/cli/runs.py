@@ -41,8 +41,8 @@ def find_run_and_task(store: Store, app: App, name: str | None, task: str | None
         newest = newest_run(store, app)
         if newest is not None and name in newest.spec.titles:
             return newest, name
-        if newest is None and store.run(name) is None:
-            name = None  # to hear that nothing was run here says more than that this was not
+        if newest is None and not store.runs(limit=1):
+            name = None  # to hear that nothing was run yet says more than that this was not
     return find_run(store, app, name), task
 
 

@@ -104,9 +104,13 @@ class Repeats(Struct):
                 before = {key for key in sure if _passes(runs.base, key)}
                 if before:
                     found |= await self._differ(BASE, runs.base, before)
-                third = sure - found.keys() - self._in_company - {COMMAND}
-                if third:
-                    found |= await self._differ(recipe, first, third, full=False)
+                third = sure - found.keys() - {COMMAND}
+                if alone := third - self._in_company:
+                    found |= await self._differ(recipe, first, alone, full=False)
+                if ordered := third & self._in_company:  # the order may be drawn anew each time
+                    found |= await self._differ_in_company(recipe, first, ordered)
+                    if ordered & before:
+                        found |= await self._differ_in_company(BASE, runs.base, ordered & before)
                 runs = await self._leave_out(runs, first, recipe, found)
         return runs
 
@@ -214,10 +218,15 @@ class Repeats(Struct):
         again = await self.again(recipe, keys)
         found = [key for key in keys if _passes(again, key) is not _passes(first, key)]
         if found and full and COMMAND not in keys and 0 <= again.tests < max(first.tests, 1):
-            again = await self.again(recipe, ())
             self._in_company.update(found)
-            found = [key for key in found if _passes(again, key) is not _passes(first, key)]
+            return await self._differ_in_company(recipe, first, found)
         return dict.fromkeys(found, again)
+
+    async def _differ_in_company(
+        self, recipe: Recipe, first: Observed, keys: Collection[str]
+    ) -> dict[str, Observed]:
+        again = await self.again(recipe, ())
+        return {key: again for key in keys if _passes(again, key) is not _passes(first, key)}
 
     @property
     def cap(self) -> str:

@@ -169,7 +169,7 @@ def test_bars_of_the_timeline_are_where_the_steps_were() -> None:
     assert rects == [("step phase-3", 100.0, 500.0), ("step phase-7 bad", 600.0, 10.0)]
     texts = [item.text for item in root.iter("text")]
     assert "✓ 1  Tables · schema" in texts
-    assert "Execute  50.0s" in texts
+    assert "Execute 1 · 50.0s" in texts
 
 
 @given(
