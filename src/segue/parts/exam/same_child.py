@@ -178,12 +178,17 @@ def late(*_: object) -> None:
     raise TimeoutError
 
 
+def limit(seconds: int) -> None:
+    if sys.platform != "win32":
+        signal.signal(signal.SIGALRM, late)
+        signal.alarm(seconds)
+
+
 def call(function: typing.Any, text: str, seed: int) -> str:
     global listens
     args, out = ast.literal_eval(text), io.StringIO()
     random.seed(seed)
-    signal.signal(signal.SIGALRM, late)
-    signal.alarm(SECONDS)
+    limit(SECONDS)
     listens = True
     try:
         with contextlib.redirect_stdout(out):
@@ -194,7 +199,7 @@ def call(function: typing.Any, text: str, seed: int) -> str:
         said = f"{type(error).__name__}: {error}"
     finally:
         listens = False
-        signal.alarm(0)
+        limit(0)
     said += f", prints {out.getvalue()!r}" if out.getvalue() else ""
     return said if repr(args) == repr(ast.literal_eval(text)) else f"{said}, leaves {args!r}"
 
