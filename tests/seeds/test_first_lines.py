@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -51,7 +52,8 @@ class Newcomer:
         write_launchers(root / "sims")
         shim = root / "sims" / "segue"
         shim.write_text(
-            f'#!/bin/sh\n[ "$1" = trust ] && set -- "$@" --yes\nexec {sys.executable} -m segue "$@"\n'
+            '#!/bin/sh\n[ "$1" = trust ] && set -- "$@" --yes\n'
+            f'exec {shlex.quote(sys.executable)} -m segue "$@"\n'
         )
         shim.chmod(0o755)
         (home / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")

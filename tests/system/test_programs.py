@@ -349,6 +349,10 @@ VARIABLES = {
     "SSL_CERT_FILE": ("{work}/ca.pem", "{work}/ca.pem"),
     "ANTHROPIC_API_KEY": ("sk/not-a-path", "sk/not-a-path"),
     "GREETING": ("it's", "it's"),
+    "XDG_CONFIG_HOME": ("{shared}/new user/config", "{shared}/new user/config"),
+    "XDG_STATE_HOME": ("{shared}/new user/not-there-yet", "{shared}/new user/not-there-yet"),
+    "LESSOPEN": ("{shared}/new -w", None),
+    "MANPAGER": ("{work}/tools/ssh -o", None),
 }
 
 
@@ -360,8 +364,12 @@ def test_variables_do_not_lead_into_the_tree(
     machine.program("home/work/tools/ssh")
     (machine.work / ".venv").mkdir()
     (machine.work / "ca.pem").write_text("a certificate")
+    (machine.work / "tools" / "ssh -o").mkdir()
+    (shared := tmp_path / "tmp").mkdir()
+    shared.chmod(0o1777)
+    (shared / "new user" / "config").mkdir(parents=True)
     monkeypatch.chdir(machine.work)
-    places = {"work": str(machine.work), "usr": str(tmp_path / USR)}
+    places = {"work": str(machine.work), "usr": str(tmp_path / USR), "shared": str(shared)}
     given, kept = VARIABLES[name]
     found = cut_variables({name: given.format(**places)}, Reach([machine.work]))
     assert found.get(name) == (kept.format(**places) if kept else None)

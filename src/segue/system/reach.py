@@ -99,6 +99,10 @@ class Reach:
         """Return whether the first word is a program that agents can write, or one that they could make."""
         if "/" not in value and os.sep not in value:
             return False
+        whole = os.path.join(here(), value)
+        folder = whole if os.path.isdir(whole) else os.path.dirname(whole)
+        if len(folder.split()) > 1 and os.path.isdir(folder) and not self.has(folder):
+            return False  # no program and its arguments, but a place in a folder with a space in its name
         quote = value[0] if value[0] in "'\"" else ""
         word = value[1:].partition(quote)[0] if quote else value.split(maxsplit=1)[0]
         place = os.path.join(here(), word)
