@@ -137,7 +137,7 @@ def _many_tasks(connection: sqlite3.Connection) -> None:
             at = began + seq * 250
             connection.execute(EVENT, ("many-tasks", seq, at, place, kind, json.dumps(data)))
             if kind == "step.started":
-                row = ("many-tasks", step, seq, key, "execute", 1, "claude", None, "done", output)
+                row = ("many-tasks", step, seq, key, "execute", 1, "claude", None, "done", "{}", output)
                 connection.execute(STEP, (*row, at, at + 1000, None))
 
 
