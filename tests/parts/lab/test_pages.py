@@ -137,3 +137,16 @@ def test_hostile_text_stays_text_here_too(place: Place, served: Served) -> None:
 )
 def test_empty_pages_say_what_to_do(served: Served, path: str, words: str) -> None:
     assert words in served.get(path).text
+
+
+def test_a_person_labels_a_task_on_the_page(place: Place) -> None:
+    place.segue("run", "plan.md", "--task", "1", "--agent", "scripted")
+    run = place.last_run()
+    with serving(place) as served:
+        address = f"/runs/{run}/tasks/1/label"
+        assert address in served.get("/verification").text, "it is asked about"
+        assert served.post(address, good="perhaps").status_code == 400
+        said = served.post(address, good="bad", reason="rounds up").json()["data"]["said"]
+        assert said == f"Task 1 of run {run} is labelled wrong."
+        assert address not in served.get("/verification").text
+    assert "Labels: 1 by person." in place.segue("report", "verification").stdout
