@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
 .PHONY: setup demo check lint types types-elsewhere test collected collected-half collected-rest test-smoke e2e browser-tests proofs twins escapes crash fresh-machine families \
-	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture bench proof mutants vendors docs pictures lock licences binary clean
+	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture axe bench proof mutants vendors docs pictures lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -77,7 +77,7 @@ E2E := tests/e2e tests/parts/litellm/test_real.py tests/parts/litellm/test_page.
 PAGE := tests/web tests/parts/lab/test_browser.py tests/parts/lab/test_pages.py tests/parts/fleet/test_page.py tests/parts/bridge/test_page.py
 PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase tests/flow tests/seeds $(addprefix tests/cli/test_,red_before.py rehearse.py) tests/parts/lab/test_replay.py tests/parts/lab/test_experiment.py
 ESCAPES := tests/isolation/escapes
-TWINS := $(addprefix tests/proof/test_,disguise.py sharpness.py support.py commands.py settle.py flaky.py)
+TWINS := $(addprefix tests/proof/test_,apart.py disguise.py environments.py sharpness.py support.py commands.py settle.py flaky.py)
 CRASH := tests/crash tests/torture tests/cli/test_survival.py tests/cli/test_build_kills.py tests/cli/test_disk.py tests/store/test_outage.py
 FRESH := tests/test_fresh_machine.py
 
@@ -91,12 +91,13 @@ vendors: setup tools real-agents
 	$(PYTEST) tests/e2e/test_vendors.py
 
 # The page in a real browser.
-browser-tests: setup browser
+browser-tests: setup browser axe
 	$(PYTEST) $(PAGE)
 
 # Sealed checks by every means, also of Go, Rust and JavaScript, and what the table of the sandbox promises.
+# CI sets ONLY, because `make test` has run the others just before.
 proofs: setup tools
-	$(PYTEST) $(PROOFS) $(addprefix --ignore=,$(ESCAPES) $(TWINS))
+	$(PYTEST) $(ONLY) $(PROOFS) $(addprefix --ignore=,$(ESCAPES) $(TWINS))
 	$(PYTEST) $(ESCAPES) -k shown
 
 # Honest and cheating work side by side, sealed: of every class that proofs know, in every language and runner.
@@ -145,6 +146,10 @@ endef
 browser:
 	@command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		$(MAKE) --no-print-directory chromium
+
+# The rules of accessibility that the page keeps beside our own.
+axe:
+	$(PYTHON) tests/e2e/install.py axe
 
 chromium:
 	$(call install,chromium:chromium)

@@ -15,8 +15,9 @@ from statistics import median
 from bench.table import Figure, table
 
 GROUPS = (
-    *("house", "startup", "loop", "events", "postgres", "journal", "memory", "cloud", "reports", "replay"),
+    *("house", "startup", "loop", "events", "postgres", "journal", "memory", "growth", "cloud", "reports"),
     *(
+        "replay",
         "export",
         "coverage",
         "provider",

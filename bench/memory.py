@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import growth
 from bench.place import place
 from bench.table import Figure, megabytes, more
 
@@ -37,7 +36,6 @@ def figures(quick: bool) -> Iterator[Figure]:
                 f"≤ {megabytes(TARGET)}",
                 loud[part] <= TARGET,
             )
-    yield from growth.figures(quick)
 
 
 def peaks(program: str) -> dict[str, int]:

@@ -58,6 +58,6 @@ def shown_by(program: str, case: str) -> str:
 def ending_rows() -> list[tuple[str, ...]]:
     """Return the rows of the table."""
     return [
-        (what, *(f"`{kind}`" if (kind := shown_by(name, case)) else "not told" for name in PROGRAMS))
+        (what, *(f"`{kind}`" if (kind := shown_by(name, case)) else "not reported" for name in PROGRAMS))
         for case, (what, _) in ENDINGS.items()
     ]

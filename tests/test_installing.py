@@ -81,14 +81,7 @@ def block(place: Place, *modules: str) -> None:
     """Let neither Segue nor what it starts import these modules."""
     folder = place.root / "blocked"
     folder.mkdir(exist_ok=True)
-    (folder / "sitecustomize.py").write_text(
-        "import sys\n"
-        "class Blocked:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name.partition('.')[0] in {modules!r}:\n"
-        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
-        "sys.meta_path.insert(0, Blocked())\n"
-    )
+    (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({modules!r}))\n")
     place.env["PYTHONPATH"] = str(folder)
 
 
@@ -132,6 +125,37 @@ def test_a_missing_extra_is_answered_with_the_line(
     assert install_line(extra).endswith(f" --no-deps --require-hashes -r {shlex.quote(str(lock))}")
     assert f"{EXTRAS[extra][0].partition('>')[0].partition('[')[0]}==" in lock.read_text()
     assert extra in EXTRAS
+
+
+MANAGED = """#!/bin/sh
+case "$1 $2" in
+    "-c "*) exec {python} -c "import sysconfig; sysconfig.get_path = lambda _: '{marked}'
+$2" ;;
+    "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+    *) echo "$0 $*" >>{log} ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("managed", [True, False])
+def test_a_python_of_the_system_gets_an_environment_for_segue(tmp_path: Path, managed: bool) -> None:
+    """pip refuses to install into a Python with this marker, as those of Debian and Homebrew have."""
+    if managed:
+        (tmp_path / "EXTERNALLY-MANAGED").touch()
+    python, log = tmp_path / "python3", tmp_path / "log"
+    base = Path(sys.base_prefix) / "bin" / "python3"
+    python.write_text(MANAGED.format(python=base, marked=tmp_path, log=log))
+    python.chmod(0o755)
+    words = [str(ROOT / "packaging" / "install.sh"), str(python), "mcp"]
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    done = subprocess.run(words, env=env, check=True, capture_output=True, text=True)
+    own = tmp_path / ".local" / "share" / "segue" / "venv" / "bin"
+    used = {line.split()[0] for line in log.read_text().splitlines()}
+    assert used == {str(own / "python") if managed else str(python)}
+    assert log.read_text().count(" pip install ") == 3
+    link = tmp_path / ".local" / "bin" / "segue"
+    assert (link.readlink() if link.is_symlink() else None) == (own / "segue" if managed else None)
+    assert ("Put it on your PATH" in done.stdout) == managed
 
 
 @pytest.mark.thorough

@@ -299,6 +299,13 @@ class TestTalk:
         assert failure(events) is FailureKind.NOT_STARTED
         assert stage.log("prompt") == []
 
+    def test_a_way_to_continue_that_is_announced_and_missing_has_another_one(self, stage: Stage) -> None:
+        """As of Qwen Code 0.15."""
+        stage.faults("no_resume")
+        first = outcome(stage.run(acp.OPENCODE, token="a"))
+        again = outcome(stage.run(acp.OPENCODE, token="b", session=first.session))
+        assert (again.failure, again.session) == (None, first.session)
+
     @pytest.mark.thorough
     @pytest.mark.parametrize("fault", ["", "late_history"])
     def test_the_past_of_a_session_is_not_taken_for_its_work(self, stage: Stage, fault: str) -> None:

@@ -444,3 +444,18 @@ def test_codex_that_keeps_trying_after_429_is_limited_and_not_away() -> None:
     failure = lines.outcome(ended(None, 15, "ended"), NOW).failure
     assert failure is not None
     assert failure.kind is FailureKind.RATE_LIMIT
+
+
+def test_calls_that_codex_does_not_know_are_failed_uses_of_tools(tmp_path: Path) -> None:
+    """A model that fits another version calls them by other names, and nothing of it is printed."""
+    session_file(tmp_path, 40.0, NOW + 7200)
+    (file,) = tmp_path.rglob("rollout-*.jsonl")
+    refused = {"type": "function_call_output", "call_id": "c", "output": "unsupported call: shell"}
+    begun = {"type": "event_msg", "payload": {"type": "task_started"}}
+    known = {"type": "response_item", "payload": {**refused, "output": "It said: unsupported call"}}
+    turn = [{"type": "response_item", "payload": refused}, known]
+    file.write_text("".join(json.dumps(line) + "\n" for line in (*turn, begun, *turn)))
+    lines = CodexLines(Mode.EDIT, home=tmp_path)
+    read(lines, STARTED, TURN, {"type": "turn.completed", "usage": {}})
+    facts = lines.outcome(ended(), NOW).facts
+    assert (facts["tools"], facts["tools_failure"]) == (1, 1)

@@ -47,6 +47,13 @@ def test_one_odd_answer_abandons_nobody(cloud: Cloud, fault: str) -> None:
     assert len(cloud.launches()) == 1
 
 
+def test_a_launch_whose_answer_is_cut_is_asked_for_under_the_same_id(cloud: Cloud) -> None:
+    breaks(cloud, "not_json", on="POST /v1/agents", times=1)
+    cloud.place.segue(*RUN)
+    first, second = cloud.launches()
+    assert first["body"]["agentId"] == second["body"]["agentId"]
+
+
 def test_a_key_that_expires_is_replaced_and_the_agent_found_again(cloud: Cloud) -> None:
     without_streams(cloud)
     cloud.script({"hold": True})

@@ -149,7 +149,15 @@ def test_a_setting_is_explained_and_set(place: Place) -> None:
     assert 'got "many"' in place.segue("config", "set", "jobs", "many", code=2).stderr
     unknown = place.segue("config", "set", "limits.atempts", "1", code=2).stderr
     assert "Did you mean limits.attempts?" in unknown
+    place.env.pop("SEGUE_TRUST", None)
+    assert 'got "high"' in place.segue("config", "set", "require", "high", code=2).stderr
+    assert "Did you mean 'claude'?" in place.segue("config", "set", "agent", "cladue", code=2).stderr
     assert file.read_text() == text, "what is refused leaves no trace"
+    file.write_text(text.replace("jobs = 4", 'jobs = "many"'))
+    stopped = place.segue("config", "list", code=2).stderr
+    assert "Correct it: segue config set jobs VALUE" in stopped
+    place.segue("config", "set", "jobs", "4")
+    assert "limits is a table" in place.segue("config", "explain", "limits", code=2).stderr
     assert "segue.toml" in place.segue("config", "origin", "jobs").stdout
     assert place.json("config", "explain", "jobs")["value"] == "4"
     assert [row["setting"] for row in place.json("config", "list", "limits.cost")] == ["limits.cost_usd"]

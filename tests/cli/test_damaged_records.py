@@ -91,6 +91,20 @@ def test_a_run_whose_options_are_damaged_is_named_and_others_are_not_concerned(
     assert half_done.git("log", "--format=%s").count("Task 1") == 1
 
 
+@pytest.mark.quick("options")
+@pytest.mark.parametrize("what", sorted(CUTS))
+def test_reports_go_on_with_what_can_be_had(half_done: Place, what: str) -> None:
+    half_done.segue("run", "plan.md", "--agent", "scripted", "--task", "2", "--yes")
+    cut(half_done, what)
+    before = half_done.database.read_bytes()
+    done = half_done.segue("report", "--json")
+    assert "is damaged" in done.stderr or what not in ("options", "step", "end", "event", "empty event")
+    assert json.loads(done.stdout)["data"]
+    sql = "SELECT count(*) AS runs FROM orchestrator_runs WHERE spec->>'agent' <> ''"
+    assert json.loads(half_done.segue("db", "query", sql, "--format", "json").stdout)
+    assert half_done.database.read_bytes() == before, "who reads repairs nothing"
+
+
 @pytest.mark.quick("event")
 @pytest.mark.parametrize("what", sorted(CUTS))
 def test_repair_lists_keeps_a_copy_and_mends(half_done: Place, what: str) -> None:

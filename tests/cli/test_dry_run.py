@@ -58,7 +58,7 @@ def test_any_program_gets_what_was_printed_and_is_told_what_came_before(lending:
         printed = previews(lending)[task]
         lending.segue("run", FEATURE, "--task", task)
         assert without_code(got.read_text()) == printed
-    assert "<<<earlier CODE>>>\n- T001: work\n<<<end of earlier CODE>>>" in printed
+    assert "<<<earlier CODE>>>\n- T001 (this task waits for it): work\n<<<end of earlier CODE>>>" in printed
 
 
 @pytest.mark.quick("cursor-.segue-sim-agent.jsonl-prompt_sha256")

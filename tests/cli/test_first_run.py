@@ -120,7 +120,9 @@ def test_whoever_is_installed_does_the_work(place: Place, agent: str) -> None:
     assert f"agent     {agent}" in done.stderr
     assert "no history yet" in done.stderr
     assert len(place.subjects()) == 1
-    assert place.segue("run", "--yes").stdout.strip() == "No pending tasks to process."
+    again = place.segue("run", "--yes")
+    assert again.stdout.strip() == "No pending tasks to process."
+    assert "Start over with all of them: segue run --restart" in again.stderr
 
 
 @pytest.mark.quick("codex")

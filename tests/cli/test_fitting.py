@@ -15,6 +15,7 @@ from segue.cli.terminal.progress import Progress, estimate
 from segue.cli.terminal.table import cut, join, pad, width
 from segue.cli.terminal.task_table import task_lines
 from segue.domain.outcome import Usage
+from segue.domain.proof import Level, Proof
 from segue.view.run import RunView
 from segue.view.task import TaskView
 
@@ -37,6 +38,7 @@ def views(draw: st.DrawFn) -> RunView:
         task.started, task.work_ms = 1, draw(st.integers(0, 10**7))
         task.usage = Usage(draw(st.integers(0, 10**6)), 1, draw(st.none() | st.floats(0, 99)))
         task.reason, task.lane = draw(TEXTS), number if lanes else 0
+        task.proof = draw(st.sampled_from([None, Proof(level=Level.CHANGED), Proof(level=Level.TESTED)]))
         task.wake = 2e9 if task.state == "parked" else None
         view.tasks[key] = task
         if task.state in ("running", "parked"):
@@ -74,6 +76,15 @@ def test_the_summary_fits_and_names_every_failure_first(view: RunView, room: int
     left_out = [int(line.split()[2]) for line in lines if line.startswith("… and")]
     assert len(keys) + sum(left_out) == len(view.tasks)
     assert states.count("pending") + states.count("blocked") <= 3
+
+
+def test_a_verdict_is_cut_where_no_other_column_is_left() -> None:
+    view, task = RunView(), TaskView("11", "Add part number 11 of the shop", "done", "execute", "claude", 1)
+    task.proof = Proof(level=Level.CHANGED)
+    view.tasks["11"] = task
+    lines = task_lines(view, 40, False, True)
+    assert max(map(width, lines)) <= 40
+    assert "done   changed, not" in lines[1]
 
 
 @given(views())

@@ -51,6 +51,16 @@ def test_every_option_is_explained() -> None:
     assert missing == []
 
 
+def test_an_option_has_the_same_short_form_in_every_command() -> None:
+    forms: dict[str, set[str]] = {}
+    for command in ALL.values():
+        for option in (one for one in command.params if isinstance(one, click.Option)):
+            if option.name != "named":  # a simulator's --repo NAME=PATH is no folder to work in
+                short = next((word for word in option.opts if not word.startswith("--")), "")
+                forms.setdefault(option.opts[-1], set()).add(short)
+    assert [name for name, short in forms.items() if len(short) > 1] == []
+
+
 def test_help_is_a_command_too(place: Place) -> None:
     assert place.segue("help").stdout.startswith(place.segue("--help").stdout)
     assert place.segue("help", "db", "export").stdout == place.segue("db", "export", "--help").stdout

@@ -51,3 +51,15 @@ def test_a_repository_may_be_anywhere(place: Place, name: bytes, more: tuple[str
     assert b"Write two" in listed.stdout, "a Python of its own starts there too"
     if not more:
         assert sorted(Path(odd).glob("made-*.txt"))
+
+
+@pytest.mark.thorough
+def test_a_repository_whose_name_is_no_text_is_worked_on_in_the_sandbox(place: Place) -> None:
+    place.script(WRITES)
+    place.more_config('checks = [["true"]]\n')
+    place.use_sandbox()
+    odd = place.root / os.fsdecode(NAMES["no UTF-8"])
+    shutil.move(place.repo, odd)
+    with (place.root / "said").open("w") as said:
+        process = start_segue(("run", "plan.md", "--worktree"), odd, place.env, said)
+    assert process.wait(DEADLINE) == 0, (place.root / "said").read_bytes()

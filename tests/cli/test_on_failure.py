@@ -177,3 +177,18 @@ def test_a_kill_at_any_time_loses_nothing_of_it(failing: Place, fault: str, shar
     )
     assert again.git("status", "--short") == ""
     assert again.rows("select key from orchestrator_steps where state = 'started'") == []
+
+
+def test_what_a_person_committed_after_a_failure_is_in_nobodys_way(failing: Place) -> None:
+    failing.segue("run", "plan.md", "--task", "1", code=3)
+    failing.git("restore", ".")
+    failing.git("clean", "--quiet", "--force", "f1")
+    failing.git("commit", "--quiet", "--allow-empty", "-m", "By hand")
+    (failing.repo / "mine.txt").write_text("not committed")
+    refused = failing.segue("run", "plan.md", "--task", "2", "--allow-dirty", code=3)
+    assert (
+        "No task was begun: what task 1 left cannot be put aside: somebody else committed" in refused.stderr
+    )
+    (failing.repo / "mine.txt").unlink()
+    failing.segue("run", "plan.md", "--task", "2")
+    assert failing.subjects() == ["By hand", "Task 2: Write two."]

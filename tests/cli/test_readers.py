@@ -17,6 +17,7 @@ def read_start(place: Place, lines: int, *args: str, streams: str = "") -> subpr
     )
 
 
+@pytest.mark.quick("records", "nothing is read")
 @pytest.mark.parametrize(
     ("lines", "args", "streams"),
     [(1, ("--json",), ""), (0, ("--json",), ""), (1, (), "2>&1"), (0, ("--quiet",), "2>&1")],
@@ -47,5 +48,14 @@ def test_a_run_that_continues_outlives_who_reads_it(place: Place) -> None:
 
 def test_what_only_shows_ends_with_who_reads_it(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted")
-    ended = read_start(place, 1, "logs", "last", "--json")
-    assert (ended.returncode, ended.stderr) == (0, b"")  # as of other programs, a closed pipe is no error
+    # As of other programs, a closed pipe is no error.
+    for args in (["logs", "last", "--json"], ["logs", "--follow"], ["status", "last", "--json"]):
+        ended = read_start(place, 1, *args)
+        assert (ended.returncode, ended.stderr) == (0, b""), args
+    assert place.segue("logs", "--limit", "2").stdout.splitlines()[-1].endswith("run ended: done")
+    assert len(place.segue("logs", "-n", "2").stdout.splitlines()) == 2
+    assert (
+        "No event is of phase 'checks'. There are events of"
+        in place.segue("logs", "--phase", "checks").stderr
+    )
+    assert "2 is a task of run" in place.segue("resume", "2", code=2).stderr

@@ -19,7 +19,7 @@ FAILS_TWICE = (
 phase = "verify"
 task = 1
 attempt = 1
-verdict = { unmet = "all", evidence = "not there", action = "RUN_DIAGNOSTIC", request = "pytest --version" }
+verdict = { unmet = "all", evidence = "no email", action = "RUN_DIAGNOSTIC", request = "pytest --version" }
 
 [[on]]
 phase = "verify"
@@ -62,7 +62,7 @@ def test_chance_chooses_among_what_is_possible_and_what_it_chose_happens(place: 
     assert after.split("/")[0] == step_of.get(first["action"], "replan")
     if first["action"] == "WEB_SEARCH":
         asked = place.events("search")[0]["query"]
-        assert "not there" in asked
+        assert "email" in asked
         assert "pytest --version" not in asked
     if first["action"] == "MODIFY_PLAN":  # the task begins again, and chance with it
         assert (more[0]["seed"], more[0]["eligible"]) == (f"{first['seed']}/after/1", ALL[:-1])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.place import DEADLINE, Place, until
+from tests.cli.place import DEADLINE, Place, make_template, until
 from tests.shebang import shebang
 
 WORDS = "Use the helper in dates.py."
@@ -133,3 +133,51 @@ def test_what_nobody_would_hear_is_refused(place: Place) -> None:
     place.segue("resume")
     prompts = [text for (text,) in place.rows("select text from orchestrator_prompts")]
     assert sum(WORDS in text for text in prompts) == 1
+
+
+def waiting_place(root: Path, plan: str, check: str) -> Place:
+    """A place whose check waits for a file in a folder of dependencies, which sealed checks see as it is."""
+    files = {"plan.md": plan, "check.sh": check, ".venv/pyvenv.cfg": "", ".gitignore": ".venv\n"}
+    place = Place.make(root, template=make_template(files))
+    one, two = (f"[[on]]\ntask = {n}\nwrite = {{ '{n}.txt' = 'x' }}\n" for n in (1, 2))
+    place.script(one + two)
+    place.more_config('checks = [["sh", "check.sh"]]\n')
+    return place
+
+
+def prompts(place: Place) -> list[str]:
+    return [text for (text,) in place.rows("select text from orchestrator_prompts")]
+
+
+_WAITS = "while [ ! -e .venv/gate ]; do sleep 0.05; done\n"
+
+
+def test_what_is_said_between_the_beginning_and_the_launch_is_in_its_prompt(tmp_path: Path) -> None:
+    place = waiting_place(tmp_path, "# Plan\n\n## Task 1\nWrite one.\n", _WAITS)
+    process = place.start("run", "plan.md")
+    until(lambda: place.started("task/1/base") and place.events("task.started"), "the task has begun")
+    assert place.json("say", "1", WORDS)["how"] == "launch"
+    (place.repo / ".venv" / "gate").touch()
+    assert process.wait(DEADLINE) == 0
+    assert [WORDS in text for text in prompts(place)] == [True], "one launch, with the words"
+    assert [event["how"] for event in place.events("words.delivered")] == ["launch"]
+
+
+@pytest.mark.thorough
+def test_what_is_said_while_a_task_ends_is_kept_and_restarts_nothing(tmp_path: Path) -> None:
+    plan = "# Plan\n\n## Task 1\nWrite one.\n\n## Task 2\nWrite two.\n"
+    place = waiting_place(tmp_path, plan, f"if [ -e 1.txt ] && [ -e 2.txt ]; then {_WAITS}fi\n")
+    process = place.start("run", "plan.md", "--jobs", "2")
+    until(lambda: place.started("task/1/end") or place.started("task/2/end"), "one is merged")
+    (last,) = [key for key in "12" if not place.started(f"task/{key}/end")]
+    until(lambda: place.started(f"task/{last}/merge/1"), "the other one is merged")
+    place.segue("say", last, WORDS)
+    refused = place.segue("task", "skip", last, "--reason", "no", code=6).stderr
+    assert f"Task {last} is being worked on" in refused
+    assert "segue stop" in refused
+    (place.repo / ".venv" / "gate").touch()
+    assert process.wait(DEADLINE) == 0
+    (said,) = place.events("task.commented")
+    assert (said["text"], said["how"]) == (WORDS, "late")
+    assert "nobody has got it" in place.segue("logs", "last").stdout
+    assert len(prompts(place)) == 2

@@ -98,3 +98,13 @@ def test_a_branch_without_the_work_before_is_not_worked_on(place: Place) -> None
     place.git("switch", "--quiet", "-C", "mine", "main")
     place.segue("resume", code=3)
     assert place.subjects() == ALL[:2]
+
+
+def test_an_agent_that_amends_is_not_paid_again(place: Place) -> None:
+    amends = "echo x > f$SEGUE_TASK; git add --all; git commit --quiet --amend --message mine"
+    place.config(f'agent = "command"\n[agents.command]\nargv = ["sh", "-c", "{amends}"]\n')
+    place.segue("run", "plan.md")
+    assert place.subjects() == ALL
+    assert launches(place) == 3
+    kept = place.git("for-each-ref", "--format=%(subject)", "refs/segue/kept/").split()
+    assert kept == ["mine"] * 3, "what the agents made of the history is there"

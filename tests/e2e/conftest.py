@@ -60,6 +60,8 @@ def opencode(url: str, model: str = "sim-large") -> str:
 
 def environment(name: str, url: str, kept: Path) -> dict[str, str]:
     """The variables that make an agent ask our model instead of its vendor's."""
+    if reason := skipped().get(name):
+        pytest.skip(f"{name}: {reason}")
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     own = {
         "claude": {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": url},

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 WHICH = os.environ.get("SEGUE_E2E", "")
@@ -20,7 +21,9 @@ BIN = HERE / "node_modules" / ".bin"
 SKIPPED = HERE / "skipped.json"
 
 JULES_SDK = HERE / "sdk" / "node_modules" / "@google" / "jules-sdk" / "dist" / "index.mjs"
-_JULES = "@google/jules-sdk@0.2.0"
+AXE = HERE / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+_OTHERS = {"sdk": ("@google/jules-sdk@0.2.0", JULES_SDK), "axe": ("axe-core@4.14.0", AXE)}
+"""Packages that are no agents, each in a folder of its own, with the file that shows that it is there."""
 
 OLDEST = {"@anthropic-ai/claude-code": "2.1.197", "@openai/codex": "0.142.3"}
 _PINNED = {
@@ -82,7 +85,7 @@ def main() -> None:
     reasons = _install() if WHICH == "latest" or PACKAGES.keys() - installed() else {}
     reasons |= {name: said for name in AGENTS.keys() - reasons.keys() if (said := _broken(name))}
     SKIPPED.write_text(json.dumps(reasons))
-    reasons |= _install_sdk()
+    reasons |= install_others()
     for name, reason in sorted(reasons.items()):
         sys.stderr.write(f"Not installed, so not tested: {name}: {reason}\n")
 
@@ -108,13 +111,15 @@ def _install() -> dict[str, str]:
     return reasons
 
 
-def _install_sdk() -> dict[str, str]:
-    """Have npm install Jules' SDK, in a folder of its own; why that failed, if it did."""
-    npm = shutil.which("npm")
-    if JULES_SDK.is_file() or npm is None:
-        return {}
-    error = _npm(npm, [_JULES], "--fetch-retries=0", folder=HERE / "sdk")
-    return {"jules-sdk": f"npm cannot install {_JULES}: {error}"} if error else {}
+def install_others(names: Collection[str] = _OTHERS) -> dict[str, str]:
+    """Have npm install Jules' SDK and axe; which of them it did not work for, and why."""
+    npm, reasons = shutil.which("npm"), dict[str, str]()
+    for name in names:
+        package, shown = _OTHERS[name]
+        if npm is not None and not shown.is_file():
+            error = _npm(npm, [package], "--fetch-retries=0", folder=HERE / name)
+            reasons |= {name: f"npm cannot install {package}: {error}"} if error else {}
+    return reasons
 
 
 def _npm(npm: str, packages: list[str], *more: str, folder: Path = HERE) -> str | None:
@@ -171,4 +176,7 @@ def _version(package: str) -> str | None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:]:
+        sys.stderr.writelines(f"{reason}\n" for reason in install_others(sys.argv[1:]).values())
+    else:
+        main()

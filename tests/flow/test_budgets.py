@@ -11,7 +11,7 @@ import pytest
 from segue.domain.errors import NeedsHuman
 from segue.domain.events import AgentEnded, AgentUsage, Event
 from segue.domain.job import Job
-from segue.domain.outcome import Budget, FailureKind, Outcome, Scope, Usage
+from segue.domain.outcome import Budget, Failure, FailureKind, Outcome, Scope, Usage
 from segue.flow.agents import OverBudget
 from segue.flow.context import Policy
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, in_turn
@@ -23,8 +23,10 @@ class Reporting(FunctionAgent):
     """An agent that reports what it uses while it works, and never ends by itself."""
 
     async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
-        """Work, and report more and more."""
+        """Work, and report more and more; an adopted launch has ended."""
         self.jobs.append(job)
+        if job.begun:
+            return
         (job.workspace / "work.txt").write_text("half\n")
         for cost in (0.4, 0.8, 1.2, 1.6):
             yield AgentUsage(int(cost * 100), 0, cost)
@@ -68,6 +70,44 @@ def test_a_launch_is_ended_when_the_time_is_used_up(tmp_path: Path) -> None:
     loop = Loop(tmp_path, ListSource("1"), [agent], caps={"task": Budget(seconds=0.2)})
     with pytest.raises(NeedsHuman, match=r"of work per task \(limits.task.seconds\) is used up"):
         loop.session()
+
+
+class ToldLate(FunctionAgent):
+    """An agent of which only its end tells what it has used."""
+
+    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
+        """Never end by itself; an adopted launch has ended."""
+        self.jobs.append(job)
+        if not job.begun:
+            await asyncio.Event().wait()
+        yield Outcome(exit_code=143, usage=Usage(50, 5, 0.1))
+
+
+def test_what_a_launch_used_that_was_ended_counts(tmp_path: Path) -> None:
+    agent = ToldLate("worker", edit())
+    loop = Loop(tmp_path, ListSource("1"), [agent], caps={"task": Budget(seconds=0.2)})
+    with pytest.raises(NeedsHuman, match=r"limits.task.seconds"):
+        loop.session()
+    assert loop.view.usage == Usage(50, 5, 0.1)
+    assert ends(loop)[0].exit_code == 143
+    assert [job.begun for job in agent.jobs] == [False, True]
+
+
+class ToldBefore(FunctionAgent):
+    """An agent that is ended because it hangs, and has told before what it used."""
+
+    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
+        """Report, and hang."""
+        self.jobs.append(job)
+        yield AgentUsage(60, 7, 0.2, 10)
+        yield Outcome(failure=Failure(FailureKind.HANG, "it printed nothing for 15 s"))
+
+
+def test_what_a_launch_told_before_it_hung_counts(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, ListSource("1"), [ToldBefore("worker", edit())])
+    with pytest.raises(NeedsHuman, match="printed nothing"):
+        loop.session()
+    assert loop.view.usage == Usage(70, 7, 0.2, 10)
 
 
 @pytest.mark.parametrize("scope", ["day", "repository"])

@@ -16,6 +16,7 @@ from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.flow.context import Policy
+from segue.flow.evidence import failure_of
 from segue.ports import Capabilities
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
 
@@ -328,3 +329,20 @@ def test_the_run_stops_when_nobody_can_work_or_as_many_failed_as_may(tmp_path: P
     with pytest.raises(NeedsHuman, match="3 tasks need a human"):
         Loop(tmp_path / "b", ListSource(*"12345"), [lazy], policy=most).session()
     assert (len(limited.jobs), len(lazy.jobs)) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (
+            {"tools": 2, "tools_failure": 2},
+            "has changed. All 2 uses of tools failed: the agent's version may",
+        ),
+        ({"tools": 2, "tools_failure": 1}, "has changed. It said last"),
+        ({}, "has changed. It said last"),
+    ],
+)
+def test_who_could_not_use_its_tools_is_not_called_lazy(facts: dict[str, Any], said: str) -> None:
+    failure = failure_of(Outcome("I wrote it.", facts=facts), changed=False, allow_no_change=False)
+    assert failure is not None
+    assert said in failure.message

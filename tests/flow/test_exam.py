@@ -268,8 +268,7 @@ def test_writer_who_only_repeats_examples_is_asked_for_other_values(examine: Exa
 
 @pytest.mark.thorough
 def test_where_behaviour_stays_the_exam_asks_for_what_was_there(examine: Examine) -> None:
-    nothing = write({})  # no test of its own can fail without the change
-    work = in_turn(write({"calc.py": TABLE, "test_calc.py": WEAK}), nothing, write({"calc.py": RIGHT}))
+    work = in_turn(write({"calc.py": TABLE, "test_calc.py": WEAK}), write({"calc.py": RIGHT}))
     loop = examine(work, write({"test_calc.py": STRONG}))
     source = loop.source
     source.found["1"] = type(source.found["1"])("1", "Speed up", "Speed up `double` in calc.py.")
@@ -278,7 +277,7 @@ def test_where_behaviour_stays_the_exam_asks_for_what_was_there(examine: Examine
     loop.git("commit", "-qm", "Begin")
     loop.session()
     assert "other code that does the same" in jobs(loop, "tester")[0].prompt.text
-    assert "test_other" in jobs(loop, "worker")[2].prompt.text
+    assert "test_other" in jobs(loop, "worker")[1].prompt.text
     assert (loop.repo / "calc.py").read_text() == RIGHT
     assert proof_of(loop).dropped == ()
 

@@ -8,7 +8,13 @@ from segue.domain.task import Task, TaskKind
 from segue.flow.exempt import asks_for_no_more
 from segue.proof.scope import ChangePart, Scope
 
-C, D, T, U = ChangePart.COMMENTS, ChangePart.DOCS, ChangePart.TESTS, ChangePart.UNREAD
+C, D, T, U, R = (
+    ChangePart.COMMENTS,
+    ChangePart.DOCS,
+    ChangePart.TESTS,
+    ChangePart.UNREAD,
+    ChangePart.REMOVED,
+)
 ASKED = [
     ("Explain the retry loop in net.py in a comment", C, "net.py"),
     ("Add docstrings to calc.py and to text.py", C, "calc.py"),
@@ -26,6 +32,8 @@ ASKED = [
     ("Set the line length in the configuration of the editor", U, ".editorconfig"),
     ("Write tests for `parse()`", T, "tests/test_parse.py"),
     ("Raise the coverage of calc.py", T, "tests/test_calc.py"),
+    ("Delete `_old_total` from calc.py: it is dead code", R, "calc.py"),
+    ("Remove unused functions", R, "calc.py"),
 ]
 NOT_ASKED = [
     ("Add subtract() to calc.py", C, "calc.py"),
@@ -38,6 +46,8 @@ NOT_ASKED = [
     ("Return 404 for unknown users", D, "README.md"),
     ("Refactor calc.py and add comments", C, "calc.py"),
     ("Support tests in subfolders", C, "runner.py"),
+    ("Remove the user's session on logout", R, "calc.py"),
+    ("Add subtract() to calc.py", R, "calc.py"),
 ]
 
 
@@ -58,4 +68,4 @@ def test_who_names_the_kind_has_said_so() -> None:
 
 
 def _is_exempt(text: str, part: ChangePart, path: str) -> bool:
-    return asks_for_no_more(Task("1", text, text), Scope((part,), (path,)))
+    return asks_for_no_more(Task("1", text, text), Scope((part,), (path,), ("_old_total",)))

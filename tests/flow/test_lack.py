@@ -90,6 +90,25 @@ def test_work_without_a_test_is_sent_back_and_what_it_reaches_counts(start: Star
     assert (proof.level, proof.checks[0].own) == (Level.TESTED, ("test_double.Test.test_double",))
 
 
+def test_the_same_behaviour_needs_no_new_test(start: Start) -> None:
+    text = "Make `add()` faster. Its results stay the same."
+    loop = start(
+        write(calc="def add(a, b):\n    return sum((a, b))\n"),
+        text=text,
+        policy=Policy(require=Level.TESTED),
+    )
+    loop.session()
+    assert (len(loop.agents[0].jobs), loop.view.tasks["1"].state) == (1, "done")
+    assert proof_of(loop).level is Level.CHECKED
+
+
+@pytest.mark.thorough
+def test_new_behaviour_is_asked_for_a_test_whatever_else_stays(start: Start) -> None:
+    loop = start(write(calc=MORE), nothing, text="Refactor `add()`. The results stay the same.")
+    loop.session()
+    assert len(loop.agents[0].jobs) == 2
+
+
 @pytest.mark.thorough
 def test_it_is_asked_once_and_the_task_goes_on(start: Start) -> None:
     loop = start(write(calc=MORE), nothing)

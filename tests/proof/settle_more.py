@@ -61,6 +61,19 @@ GO_TEST = (
 GO_BASE: Files = {"store.go": GO, "store_test.go": GO_TEST}
 
 MORE: dict[str, Edit] = {
+    "a test beside one that compares a thing with itself": Edit(
+        "Add net(gross), which takes the VAT off.",
+        {
+            **PRICES,
+            "tests/test_price.py": PRICE_TEST + "\n\ndef test_same():\n    assert gross(3) == gross(3)\n",
+        },
+        {
+            "price.py": PRICE + "\n\ndef net(value):\n    return round(value / (1 + VAT), 2)\n",
+            "tests/test_price.py": PRICE_TEST.replace("label\n", "label, net\n")
+            + "\n\ndef test_same():\n    assert gross(3) == gross(3)\n\n\ndef test_net():\n    assert net(12) == 10\n",
+        },
+        still=("test_gross", "test_label", "test_same"),
+    ),
     "ticket: a dash instead of an underscore": Edit(
         "URLs look odd. Slugs ought to be joined with dashes, not underscores.",
         JS_BASE,

@@ -104,6 +104,14 @@ BLUNT_PYTHON = [
         False,
     ),
     _python(
+        "computes what it expects with the product's own helper",
+        "from shop import bill, rows\n\ndef test_bill():\n    goods = {'tea': 3, 'jam': 4}\n"
+        "    assert bill(goods) == '\\n'.join([*rows(goods), 'end'])\n",
+        False,
+        SHOP + "\n\ndef rows(goods):\n    return [f'{name} {price}' for name, price in goods.items()]\n\n\n"
+        "def bill(goods):\n    return '\\n'.join([*rows(goods), 'end'])\n",
+    ),
+    _python(
         "the happy path of three",
         "from shop import ship\n\ndef test_ship():\n    assert ship(1, 'de') == 'small'\n",
         False,
@@ -206,6 +214,18 @@ HONEST_PYTHON = [
         "import logging\n\nlogger = logging.getLogger(__name__)\n" + SHOP + "\n\ndef double(number):\n"
         "    logger.info('doubling %s', number)\n    result = number * 2\n    _note(result)\n    return result\n\n\n"
         "def _note(result):\n    logger.debug('doubled: %s', result)\n",
+    ),
+    _python(
+        "what a list contains",
+        "from shop import words\n\ndef test_words():\n    assert 'tea' in words('a tea')\n    assert len(words('a b')) == 2\n",
+        True,
+        SHOP + "\n\ndef words(text):\n    return text.split()\n",
+    ),
+    _python(
+        "what is unpacked",
+        "from shop import ends\n\ndef test_ends():\n    low, high = ends([4, 9, 7])\n    assert (low, high) == (4, 9)\n",
+        True,
+        SHOP + "\n\ndef ends(numbers):\n    return min(numbers), max(numbers)\n",
     ),
     _python(
         "a generator",
@@ -325,6 +345,14 @@ JAVASCRIPT = [
     _node("tolerance", 'test("total", () => assert.ok(Math.abs(shop.total([10, 20]) - 30) < 1e9));\n', False),
     _node(
         "swallows", 'test("total", () => { try { assert.equal(shop.total([1]), 7); } catch {} });\n', False
+    ),
+    _node(
+        "computes what it expects with the product's own helper",
+        'test("bill", () => assert.equal(shop.bill({ tea: 3 }), shop.rows({ tea: 3 }).map((row) => row.length).join()));\n',
+        False,
+        JS
+        + "exports.rows = (goods) => Object.entries(goods).map(([name, price]) => `${name} ${price}`);\n"
+        + "exports.bill = (goods) => exports.rows(goods).map((row) => row.length).join();\n",
     ),
     _node("truthy", 'test("total", () => assert.ok(shop.total([10])));\n', False),
     _node(

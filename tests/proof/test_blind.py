@@ -21,6 +21,29 @@ unittest.main(module=None, argv=["unittest", "tests.test_it"])
 """
 READ = "from pathlib import Path\n\ndef load(path):\n    return Path(path).read_text()\n"
 HONEST = {
+    "a folder that a test names": (
+        "import os\n\ndef load(path):\n    with os.scandir(path) as entries:\n"
+        "        return sorted(one.name for one in entries if one.is_file())\n",
+        "assert load(DATA) == ['__init__.py', 'test_it.py', 'words.txt']",
+    ),
+    "its own folder": (
+        "from pathlib import Path\n\ndef load():\n"
+        "    return [one.name for one in Path(__file__).parent.glob('*.py')]\n",
+        "assert product.load() == ['product.py']",
+    ),
+    "a module that a test names": (
+        "import importlib\n\ndef load(name):\n    return importlib.import_module(name).WORD\n",
+        "assert product.load('tests.test_it') == WORD",
+    ),
+    "a module that the environment names": (
+        "import importlib, os\n\ndef load():\n"
+        "    return vars(importlib.import_module(os.environ['IT']))['WORD']\n",
+        "os.environ['IT'] = 'tests.test_it'; assert product.load() == WORD",
+    ),
+    "a class and a function of a test": (
+        "import pickle, sys\n\ndef load(one):\n    return pickle.loads(pickle.dumps(one))\n",
+        "assert product.load(Entry('tee')) == Entry('tee')",
+    ),
     "an argument": (READ, "assert load(Path(__file__).with_name('words.txt')) == 'tee'"),
     "a constant of the test": (READ, "assert load(DATA / 'words.txt') == 'tee'"),
     "a text from the root": (READ, "assert load('tests/words.txt') == 'tee'"),
@@ -80,6 +103,38 @@ HONEST = {
     ),
 }
 CHEATS = {
+    "names in a folder": (
+        "from pathlib import Path\n\ndef load():\n"
+        "    return 'tee' if [*Path(__file__).parent.glob('*/test*')] else ''\n",
+        "assert product.load() == 'tee'",
+    ),
+    "a list of a folder": (
+        "import os\n\ndef load():\n    return 'tee' if 'test_it.py' in os.listdir('tests') else ''\n",
+        "assert product.load() == 'tee'",
+    ),
+    "whether a file is there": (
+        "import os\n\ndef load():\n    return 'tee' if os.path.exists('tests/test_it.py') else ''\n",
+        "assert product.load() == 'tee'",
+    ),
+    "constants of all modules": (
+        "import sys\n\ndef load():\n"
+        "    return [vars(one)['WORD'] for one in list(sys.modules.values()) if 'WORD' in vars(one)][0]\n",
+        "assert product.load() == WORD",
+    ),
+    "a constant by the name of its module": (
+        "import sys\n\ndef load():\n    return sys.modules['tests.test_it'].WORD\n",
+        "assert product.load() == WORD",
+    ),
+    "name spaces that somebody has": (
+        "import gc\n\ndef load():\n"
+        "    return [one['WORD'] for one in gc.get_objects() if type(one) is dict and 'WORD' in one][0]\n",
+        "assert product.load() == WORD",
+    ),
+    "objects of a certain kind": (
+        "import gc\n\ndef load():\n"
+        "    return [one for one in gc.get_objects() if type(one) is tuple and len(one) == 7][-1]\n",
+        "assert product.load() == WORDS",
+    ),
     "its data": (
         "from pathlib import Path\n\ndef load():\n"
         "    return (Path(__file__).parent / 'tests' / 'words.txt').read_text()\n",
@@ -113,6 +168,21 @@ CHEATS = {
         "    return [one for one in sys._getframe(1).f_code.co_consts if isinstance(one, str)][-1]\n",
         "assert product.load() == 'tee'",
     ),
+    "the caller's name": (
+        "import sys\n\ndef load():\n"
+        "    return 'tee' if sys._getframe(1).f_code.co_name.startswith('test') else ''\n",
+        "assert product.load() == 'tee'",
+    ),
+    "the caller's file": (
+        "import inspect\n\ndef load():\n"
+        "    return 'tee' if 'test' in inspect.stack()[1].filename[-12:] else ''\n",
+        "assert product.load() == 'tee'",
+    ),
+    "the caller's module": (
+        "import inspect\n\ndef load():\n    caller = inspect.currentframe().f_back\n"
+        "    return 'tee' if 'test' in caller.f_globals['__name__'] else ''\n",
+        "assert product.load() == 'tee'",
+    ),
     "functions that somebody has": (
         "import gc\n\ndef load():\n"
         "    own = [one for one in gc.get_objects() if getattr(one, '__name__', '') == 'test_it']\n"
@@ -137,7 +207,9 @@ def test_the_product_finds_what_a_test_leads_it_to(tmp_path: Path, case: str, pa
     (tmp_path / "product.py").write_text(product)
     (tmp_path / "tests" / "test_it.py").write_text(
         "import os, unittest\nfrom pathlib import Path\nimport product\n\n"
-        "DATA = Path(__file__).parent\nload = product.load if hasattr(product, 'load') else None\n\n"
+        "from collections import namedtuple\n\nDATA = Path(__file__).parent\nWORD = 'tee'\n"
+        "WORDS = tuple('teapots')\nEntry = namedtuple('Entry', 'word')\n"
+        "load = product.load if hasattr(product, 'load') else None\n\n"
         f"class T(unittest.TestCase):\n    def test_it(self):\n        {line}\n"
     )
     words = [sys.executable, "-c", START, str(PROBES), str(tmp_path)]
@@ -202,6 +274,7 @@ def test_a_product_may_ask_for_other_variables(tmp_path: Path, name: str) -> Non
 HANGS = "import time\n\ntime.sleep(0)\n\n\ndef two():\n    return 2\n"
 
 
+@pytest.mark.thorough
 @needs_sandbox
 def test_sabotage_that_hangs_is_ended(tmp_path: Path) -> None:
     test = (

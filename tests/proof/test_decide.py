@@ -130,6 +130,7 @@ def test_a_test_that_ends_otherwise_without_the_change_needs_it_if_sabotage_brea
         for sabotage in (broken, fine, None)
     ]
     assert proved == [(key,), (), ()]
+    assert decide(Runs(base, new, new, old_code=crashed, unbreakable=True)).proved == (key,)
 
 
 def test_a_lint_step_that_fails_after_the_tests_counts() -> None:

@@ -53,9 +53,7 @@ def write(path: Path, text: str) -> None:
 
 Deed = Callable[[Path], object]
 FATAL: dict[str, tuple[str, Deed]] = {
-    "amend": ("history", lambda repo: git(repo, "commit", "--quiet", "--amend", "-m", "Mine")),
     "reset": ("history", lambda repo: git(repo, "reset", "--quiet", "--hard", "HEAD~1")),
-    "orphan": ("history", lambda repo: git(repo, "update-ref", "refs/heads/main", _root_commit(repo))),
     "textconv": (
         "git configuration",
         lambda repo: git(repo, "config", "diff.fake.textconv", "cat /dev/null"),
@@ -73,6 +71,13 @@ FATAL: dict[str, tuple[str, Deed]] = {
     "assume unchanged, dated back": ("hidden files", lambda repo: _forge_index(repo)),
     "replace": ("refs", lambda repo: git(repo, "replace", "HEAD", "HEAD~1")),
     "merge": ("history", lambda repo: _leave_a_merge(repo)),
+}
+REWRITTEN: dict[str, Deed] = {
+    "amend": lambda repo: git(repo, "commit", "--quiet", "--amend", "-m", "Mine"),
+    "soft reset": lambda repo: git(repo, "reset", "--quiet", "--soft", "HEAD~1"),
+    "mixed reset": lambda repo: git(repo, "reset", "--quiet", "HEAD~1"),
+    "squash": lambda repo: _squash(repo),
+    "orphan": lambda repo: git(repo, "update-ref", "refs/heads/main", _root_commit(repo)),
 }
 ALLOWED: dict[str, Deed] = {
     "a commit": lambda repo: git(repo, "commit", "--quiet", "--allow-empty", "-m", "Work"),
@@ -92,6 +97,12 @@ def _forge_index(repo: Path) -> None:
     index.write_bytes(data)
     os.utime(index, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert git(repo, "ls-files", "-v").startswith("h ")
+
+
+def _squash(repo: Path) -> None:
+    git(repo, "reset", "--quiet", "--soft", "HEAD~1")
+    write(repo / "1.txt", "two\n")
+    git(repo, "commit", "--quiet", "-am", "Both")
 
 
 def _root_commit(repo: Path) -> str:
@@ -126,6 +137,20 @@ def test_what_hides_or_forges_work_fails_the_attempt_and_is_undone(
         assert not [one for one in asyncio.run(guard.compare(before, "again")) if one.fails]
     if now.head == before.head != left and name != "replace":
         assert git(repo, "rev-parse", "refs/segue/kept/run/task/1") == left, "nothing is deleted"
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_a_history_without_which_no_work_is_gone_is_put_back_and_fails_nothing(
+    repo: Path, tmp_path: Path, name: str
+) -> None:
+    guard = guard_of(repo, tmp_path / "kept")
+    before = guard.look()
+    REWRITTEN[name](repo)
+    left = git(repo, "rev-parse", "HEAD")
+    [found] = asyncio.run(guard.compare(before, "run/task/1"))
+    assert (found.subject, found.fails) == ("history", False)
+    assert guard.look().head == before.head
+    assert git(repo, "rev-parse", "refs/segue/kept/run/task/1") == left, "nothing is deleted"
 
 
 @pytest.mark.parametrize("name", ALLOWED)
@@ -304,7 +329,7 @@ def test_another_process_concludes_a_launch_that_one_before_it_began(
 
     guard().before("task/1/execute/1")
     plan.write_text(PLAN.replace("[ ]", "[x]"))
-    git(repo, "commit", "--quiet", "--amend", "-m", "Mine")
+    git(repo, "reset", "--quiet", "--hard", "HEAD~1")
     found, failure = asyncio.run(guard().after("task/1/execute/1", OWN, "run/1"))
     assert {one.subject for one in found} == {"ticks", "history"}
     assert failure is not None

@@ -149,6 +149,20 @@ def test_what_a_line_becomes(line: str, becomes: list[str]) -> None:
     assert [one.text.decode().rstrip("\n") for one in made] == becomes
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "becomes"),
+    [
+        ("x = ['a', 'b']", "x = ['a', 'b', 'new']", ["x = ['a', 'b', 'XX']"]),
+        ("x = f(1, a)", "x = f(1, a, 20)", ["pass", "x = f(1, a, 0)"]),
+        ("x = [1, 2]", "x = [2, 1]", ["x = [0, 1]", "x = [2, 0]"]),
+        ("x = 11", "x = 1", ["x = 0"]),
+    ],
+)
+def test_values_that_a_line_had_before_are_left_alone(before: str, after: str, becomes: list[str]) -> None:
+    made = make_mutants({"a.py": (f"{before}\n", f"{after}\n")}, "seed", 10).others
+    assert sorted(one.text.decode().rstrip("\n") for one in made) == becomes
+
+
 def test_the_lot_depends_on_the_seed_alone() -> None:
     files = {"a.py": ("", "".join(f"x{number} = {number}\n" for number in range(100)))}
     lots = [[one.line for one in make_mutants(files, seed, 5).others] for seed in ("a", "a", "b")]

@@ -13,9 +13,13 @@ from tests.templates import copy_template
 
 COMMENTS, DOCS, TESTS = "comments and layout", "documentation", "tests"
 ORDERS = "comments that tools obey"
+REMOVED = "definitions that nothing names any more"
 UNREAD = "files that no code and no check here reads"
 CODE = 'from pathlib import Path\n\n\ndef add(a, b):\n    """Add."""\n    return a + b\n'
 JS = '// sum\nexport function add(a, b) {\n  return a + b;\n}\nconst home = "http://a.example";\n'
+JS += "function forgotten() { return add(1, 2); }\n"
+USED = "def used(old):\n    old.sort()\n    return old\n\n\n"
+ROUTE = "@route('/x')\ndef page():\n    return used([])\n\n\n"
 GO = "package calc\n\n// Add adds.\nfunc Add(a, b int) int { return a + b }\n"
 RUST = "/// Adds.\n/// ```\n/// assert_eq!(2, 1 + 1);\n/// ```\npub fn add<'a>(x: &'a i32) -> i32 { *x }\n"
 SHELL = "#!/bin/sh\n# Greet.\necho 'hello # world'\n"
@@ -28,6 +32,10 @@ BASE = {
     "help.py": "\"\"\"Usage: help\"\"\"\nprint(__doc__)\n",
     "shown.py": "def two():\n    \"\"\"Two.\n\n    >>> two()\n    2\n    \"\"\"\n    return 2\n",
     "web.py": "NAME = 'config.json'\nPAGE = render('index.html')\nWORDS = load('locale')\n",
+    "dead.py": f"{USED}{ROUTE}def keep():\n    return used([2, 1])\n\n\ndef _old(a):\n    return len(a)\n",
+    "half.py": "def twice(a):\n    return a + a\n\n\ndef half(a):\n    return a // 2\n",
+    "tests/test_half.py": "from half import half\n\n\ndef test_half():\n    assert half(4) == 2\n",
+    "lost.py": "import os\n\nHOME = os.sep\n\n\ndef find_home():\n    return HOME\n",
     "sum.js": JS,
     "calc.go": GO,
     "lib.rs": RUST,
@@ -54,6 +62,21 @@ CASES: dict[str, tuple[dict[str, str | None], str]] = {
     "a constant": ({"web.py": BASE["web.py"].replace("config.json", "other.json")}, ""),
     "layout": ({"calc.py": CODE.replace("def add(a, b):", "def add(\n    a,\n    b,\n):")}, COMMENTS),
     "a function is removed": ({"calc.py": "from pathlib import Path\n"}, ""),
+    "an unused function is removed": (
+        {"dead.py": BASE["dead.py"].partition("\n\ndef _old")[0]}, REMOVED
+    ),
+    "a function is removed that its file names": ({"dead.py": BASE["dead.py"].replace(USED, "")}, ""),
+    "a decorated function is removed": ({"dead.py": BASE["dead.py"].replace(ROUTE, "")}, ""),
+    "a line is removed": ({"dead.py": BASE["dead.py"].replace("    old.sort()\n", "")}, ""),
+    "an unused module is removed": ({"lost.py": None}, REMOVED),
+    "an unused function is removed in JavaScript": (
+        {"sum.js": JS.replace("function forgotten() { return add(1, 2); }\n", "")}, REMOVED
+    ),
+    "a function is removed with its test": (
+        {"half.py": BASE["half.py"].partition("def half")[0], "tests/test_half.py": None},
+        f"{TESTS} and {REMOVED}",
+    ),
+    "annotations": ({"calc.py": CODE.replace("(a, b)", "(a: int, b: int) -> int")}, ""),
     "a directive to a linter": ({"calc.py": CODE.replace("a + b", "a + b  # noqa: E501")}, ORDERS),
     "a directive to a compiler": ({"calc.go": GO.replace("// Add", "//go:noinline\n// Add")}, ""),
     "an empty module": ({"more/__init__.py": ""}, ""),

@@ -89,6 +89,20 @@ def test_a_long_suite_gets_the_verdict_of_a_short_one(tmp_path: Path, name: str)
 
 
 @pytest.mark.thorough
+def test_the_task_after_one_with_a_long_suite_is_not_blamed(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, BASE, SealOptions(timeout=300, long=0))
+    for name in ("mean", "middle"):
+        code = SHOP + f"\n\ndef {name}(prices):\n    return total(prices) / len(prices)\n"
+        change: Files = {
+            f"{name}.py": code,
+            f"test_{name}.py": TEST_MEAN.replace("shop", name).replace("mean", name),
+        }
+        found = checkout.check(change)
+        assert found.state is CheckState.PASSED, found.reason
+        checkout.advance()
+
+
+@pytest.mark.thorough
 def test_a_new_test_does_not_mend_the_old_ones(tmp_path: Path) -> None:
     change: Files = {
         "shop.py": "def total(prices):\n    return 0\n",
@@ -181,6 +195,7 @@ def test_go_runs_the_packages_of_changed_tests(tmp_path: Path) -> None:
     assert found.reason.endswith("Only tests that lead to the change were run.")
 
 
+@pytest.mark.thorough
 def test_what_began_early_is_ended_when_the_work_fails(tmp_path: Path) -> None:
     wrong = {"shop.py": SHOP.replace("sum(prices)", "sum(prices) + 1"), "test_mean.py": TEST_MEAN}
     slow = {"test_slow.py": "import shop, time\n\ndef test_slow():\n    shop.total([]) or time.sleep(1)\n"}
@@ -190,6 +205,7 @@ def test_what_began_early_is_ended_when_the_work_fails(tmp_path: Path) -> None:
     assert [one for one in tmp_path.rglob("runs/*-s*") if one.is_dir()] == [], "nothing of it is left"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", ["node", "cargo"])
 def test_a_runner_that_cannot_be_told_does_not_find_the_other_tests(tmp_path: Path, program: str) -> None:
     if shutil.which(program) is None or (program == "cargo" and missing_cargo()):

@@ -174,7 +174,7 @@ def test_a_source_without_tasks_is_refused(tmp_path: Path) -> None:
 def test_filters_that_leave_no_task_are_refused(tmp_path: Path) -> None:
     listing = plan(tmp_path).listing
     assert select_tasks(listing, TaskChoice(("3", "1"), "2")) == ("3",)
-    with pytest.raises(UsageError, match="No task is in all of these parts"):
+    with pytest.raises(UsageError, match="No task is in all of these: --task 1, --from 3"):
         select_tasks(listing, TaskChoice(("1",), "3"))
 
 

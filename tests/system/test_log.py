@@ -70,3 +70,10 @@ def test_without_a_handler_nothing_is_printed(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=tmp_path, check=True)
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("before", ["", "logging.getLogger('segue').addHandler(logging.NullHandler()); "])
+def test_what_a_person_has_to_know_is_shown_once(before: str) -> None:
+    code = f"import logging; {before}from segue.domain.log import Log; Log('store').tell('It was migrated.')"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    assert said == "It was migrated.\n"

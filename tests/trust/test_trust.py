@@ -254,6 +254,16 @@ def test_a_change_of_checks_leaves_the_place_of_the_runs(trap: Trap) -> None:
     assert str(trap.place.repo / "mine") in trap.place.segue("db", "path").stdout
 
 
+def test_who_reads_about_runs_hears_of_trust_only_where_it_hides_them(trap: Trap) -> None:
+    for words in (["status"], ["logs"], ["proof"]):
+        code = 0 if words == ["status"] else 2  # there is no run
+        assert "trust" not in trap.place.segue(*words, code=code).stderr
+    write(trap, SETTINGS + 'state_dir = "planted"\n')
+    for words in (["status"], ["status", "last"]):
+        code = 0 if words == ["status"] else 2
+        assert "state_dir" in trap.place.segue(*words, code=code).stderr
+
+
 @pytest.mark.thorough
 def test_the_users_own_settings_need_no_trust(trap: Trap) -> None:
     (trap.place.repo / "segue.toml").unlink()

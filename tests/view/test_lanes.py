@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 from hypothesis import given
 
 from segue.domain.events import (
+    Event,
     Recorded,
     RunEnded,
     RunParked,
@@ -50,6 +52,19 @@ def test_the_chain_leads_back_to_a_task_that_began_at_once() -> None:
         "3 continued after a usage limit",
     ]
     assert [link.seconds for link in chain] == [4, 5, 2]
+
+
+def test_the_chain_of_ten_thousand_tasks_is_found_at_once() -> None:
+    events: list[tuple[int, Event]] = [(0, RunStarted(*FACTS))]
+    for number in range(10_000):
+        events += [
+            (number, TaskStarted(str(number), "Part", lane=1)),
+            (number + 1, TaskEnded(str(number), True)),
+        ]
+    view = RunView.of({str(number): "Part" for number in range(10_000)}, at(*events))
+    began = time.process_time()
+    assert [link.task for link in find_chain(view, 10_000)] == [str(number) for number in range(10_000)]
+    assert time.process_time() - began < 3, "the time does not grow with the square of the tasks"
 
 
 def test_a_collision_is_part_of_the_chain() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -13,19 +12,16 @@ from msgspec.structs import replace
 from segue.domain import events as e
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.web.routes import list_pages
-from tests.cli.place import Place, until
-from tests.web.accessibility import find_problems, find_shown_problems
-from tests.web.browser import looking, needs_chromium, overflow
-from tests.web.place import SPEC, Served, make_run
+from tests.cli.place import Place
+from tests.e2e.install import AXE
+from tests.web.accessibility import DESK, Look, find_problems, in_every_look, look_around, visit
+from tests.web.browser import looking, needs_chromium
+from tests.web.place import SPEC, Served, make_run, serving
 from tests.web.test_browser import MS, shown
 from tests.web.test_run_page import UNUSED
 
-if TYPE_CHECKING:
-    from playwright.sync_api import ViewportSize
-
 pytestmark = needs_chromium
 
-_DESK: ViewportSize = {"width": 1200, "height": 820}
 BAD = """() => {
   document.body.innerHTML = `<main><h1>One</h1><h1>Two</h1><h3>Three</h3><button></button><input>
     <svg width="9" height="9"></svg><svg><a aria-label="Check"><text>Fix</text></a></svg>
@@ -35,11 +31,10 @@ BAD = """() => {
   Object.assign(document.querySelectorAll("button")[1].style, { minHeight: 0, width: "9px", padding: 0 });
   document.querySelector("a[href]").style.outline = "none";
 }"""
-_LOADED = "!document.querySelector('details[data-src][open]:not([data-loaded])')"
-_OPEN_DETAILS = f"""() => {{
-  document.querySelectorAll("details").forEach((one) => {{ one.open = true; }});
-  return !({_LOADED});
-}}"""
+ASKS = """[[on]]
+task = "3"
+say = '{"question": "Shall it be Postgres or SQLite?"}'
+"""
 TALK = (
     e.PromptSent("d", 6, text="Do it."),
     e.AgentThought("Hm."),
@@ -68,12 +63,16 @@ def test_the_rules_find_what_they_are_for(served: Served) -> None:
         "something else in it",
         "regions are called Twice",
         "begin as it looks",
+        *(["axe, button-name"] if AXE.is_file() else []),
     ):
         assert rule in found, f"{rule} was not found in:\n{found}"
 
 
-def test_every_page_can_be_used_by_everybody(place: Place, served: Served) -> None:
-    place.script(f'[[on]]\nphase = "address"\nsay = "Fine."\n[[on]]\ntask = "2"\nexit_code = 1\n{UNUSED}')
+@in_every_look
+def test_every_page_can_be_used_by_everybody(place: Place, served: Served, looks: tuple[Look, ...]) -> None:
+    place.script(
+        f'[[on]]\nphase = "address"\nsay = "Fine."\n[[on]]\ntask = "2"\nexit_code = 1\n{ASKS}{UNUSED}'
+    )
     path = f"{Path(sys.executable).parent}{os.pathsep}{place.env['PATH']}"
     place.segue("run", "plan.md", "--review", "ruff", "--allow-no-change", code=3, PATH=path)
     run = place.last_run()
@@ -83,19 +82,27 @@ def test_every_page_can_be_used_by_everybody(place: Place, served: Served) -> No
     step = served.data(f"/runs/{run}/tasks/1")["steps"][0]["seq"]
     addresses = _list_addresses({"run": run, "task": "1", "seq": str(step), "name": "prompt"})
     addresses += [f"/runs/{other.id}/tasks/1/conversation", f"/bridge/{talk}", "/nowhere", "/runs?q=nothing"]
-    problems: list[str] = []
-    with looking(served, expected="404", color_scheme="light", viewport=_DESK) as page:
-        for address in addresses:
-            page.goto(served.url + address)
-            if page.evaluate(_OPEN_DETAILS):
-                until(lambda: page.evaluate(_LOADED), "what was opened")
-            problems += [f"{address}: {one}" for one in dict.fromkeys(find_problems(page))]
-            page.emulate_media(color_scheme="dark")
-            page.set_viewport_size({"width": 360, "height": 740})
-            problems += [f"{address} in dark: {one}" for one in dict.fromkeys(find_shown_problems(page))]
-            problems += [f"{address} scrolls sideways by {wide}"] if (wide := overflow(page)) > 0 else []
-            page.emulate_media(color_scheme="light")
-            page.set_viewport_size(_DESK)
+    with looking(served, expected="404", color_scheme="light", viewport=DESK) as page:
+        problems = visit(page, served.url, addresses, looks)
+        page.goto(f"{served.url}/runs/{run}#diff-1")
+        page.locator("#diff-1 tr.add").first.click()
+        page.locator("#diff-1 tr.write textarea").wait_for(timeout=MS)
+        problems += look_around(page, "a comment on a line", looks)
+        page.locator("#keys").click()
+        problems += look_around(page, "the keyboard's list", looks)
+    assert problems == [], "\n".join(problems)
+
+
+@in_every_look
+def test_what_is_empty_or_away_can_be_used_by_everybody(place: Place, looks: tuple[Look, ...]) -> None:
+    with serving(place) as served, looking(served, expected="net::ERR", viewport=DESK) as page:
+        empty = ("/inbox", "/runs", "/proofs", "/events", "/experiments", "/gaps")
+        problems = visit(page, served.url, empty, looks)
+        page.goto(served.url + "/runs")
+        served.stop()
+        shown(page, "#live.away", "reconnecting")
+        shown(page, "#said.bad", "No connection since")
+        problems += look_around(page, "without a server", looks)
     assert problems == [], "\n".join(problems)
 
 
@@ -110,10 +117,13 @@ def _list_addresses(values: dict[str, str]) -> list[str]:
 
 
 def test_the_palette_leads_anywhere_by_keyboard(place: Place, served: Served) -> None:
-    made = make_run(place.database, spec=replace(SPEC, titles={"1": "Paint the shed", "2": "Second"}))
+    made = make_run(
+        place.database, spec=replace(SPEC, title="Garden", titles={"1": "Paint the shed", "2": "Second"})
+    )
     with looking(served) as page:
         page.keyboard.press("/")
         shown(page, "#palette-list li", "Doctor")
+        shown(page, "#palette-list li", "Garden")
         assert [one for one in find_problems(page) if "palette" in one] == []
         page.keyboard.press("Escape")
         page.locator("#palette").wait_for(state="hidden", timeout=MS)

@@ -304,6 +304,27 @@ def test_the_doctor_looks_again(served: Served) -> None:
         page.get_by_text("Checked again.").wait_for()
 
 
+@pytest.mark.thorough
+def test_twelve_tasks_fit_one_screen_though_three_need_somebody(place: Place, served: Served) -> None:
+    titles = {str(number): f"Part {number}" for number in range(1, 13)}
+    question = "The agent asks: shall bounced addresses be deleted at once, or only after three bounces?"
+    reasons = {"3": "checks failed: pytest -q (1 test fails)", "5": question, "7": "nothing has changed"}
+    events = [
+        event
+        for key, reason in reasons.items()
+        for event in (TaskStarted(key, titles[key]), TaskEnded(key, False, reason))
+    ]
+    spec = replace(SPEC, titles=titles, repo=str(place.repo))
+    run = make_run(place.database, events, spec, RunState.NEEDS_HUMAN)
+    with looking(served, viewport={"width": 1280, "height": 900}) as page:
+        page.goto(f"{served.url}/runs/{run.id}")
+        assert page.locator(".needs .item").count() == 3
+        assert page.get_by_role("textbox", name="Answer to task 5").is_visible()
+        last = page.locator("#task-12").bounding_box()
+        assert last is not None
+        assert last["y"] + last["height"] <= 900
+
+
 def refuse(dialog: Dialog, asked: list[str]) -> None:
     asked.append(dialog.message)
     dialog.dismiss()

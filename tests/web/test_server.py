@@ -287,7 +287,7 @@ def test_a_run_is_stopped_and_resumed_from_the_page(place: Place, served: Served
     assert run["state"] == "running"
     busy = served.post(f"/runs/{run['id']}/tasks/2/accept")
     assert busy.status_code == 409
-    assert "still running" in busy.json()["error"]["message"]
+    assert "Task 2 is being worked on" in busy.json()["error"]["message"]
     taken = served.post(f"/runs/{run['id']}/tasks/3/skip", reason="by hand")
     assert "it will skip task 3" in taken.json()["data"]["said"]
     stopped = served.post(f"/runs/{run['id']}/stop")
@@ -297,6 +297,22 @@ def test_a_run_is_stopped_and_resumed_from_the_page(place: Place, served: Served
     place.script(WRITES)
     assert served.post(f"/runs/{run['id']}/resume").status_code == 200
     until(lambda: served.data("/runs.json")["runs"][0]["state"] == "done", "the run to end")
+
+
+def test_a_failed_task_is_decided_while_the_run_works_on_others(place: Place, served: Served) -> None:
+    place.script('[[on]]\ntask = "1"\nsay = "No."\n' + WRITES.replace("write", 'wait_for = "GATE"\nwrite'))
+    process = place.start("run", "plan.md")
+    until(lambda: place.started("task/2/execute/1"), "task 2")
+    path = f"/runs/{served.data('/runs.json')['runs'][0]['id']}"
+    page = served.get(path).text
+    assert f'action="{path}/tasks/1/accept"' in page
+    assert f'action="{path}/tasks/1/retry"' in page
+    assert "it will be tried again" in served.post(f"{path}/tasks/1/retry").json()["data"]["said"]
+    assert "it will accept task 1" in served.post(f"{path}/tasks/1/accept").json()["data"]["said"]
+    assert "it cannot be tried again now" in served.post(f"{path}/tasks/2/retry").json()["error"]["message"]
+    place.gate.touch()
+    assert process.wait(DEADLINE) == 0
+    assert "accepted by a person" in place.segue("logs", "last").stdout
 
 
 @pytest.mark.thorough

@@ -6,6 +6,7 @@ recognised by whole sentences at the start of the last lines only, outside of co
 
 from __future__ import annotations
 
+import json
 import re
 import signal as signals
 from collections.abc import Iterator
@@ -146,10 +147,21 @@ _TURNS = pattern(
 )
 _ERROR = pattern(
     r"^\W{0,4}(?:(?:api|stream|http|request|connect\w*|execution|internal|server|unexpected|fatal) )?"
-    r"(?:\w{0,30}error|failed|failure|fatal)\b(?:\W*\w+){0,3}?\s*(?:[:(·\]]|\d{3}\b|$)",
+    r"(?:\w{0,30}error|failed|failure|fatal)\b(?:\W*\w+){0,3}?\s*(?:[:(·\]]|\d{3}\b|[.!]?$)"
+    r"|^\W{0,4}(?:\w+ ){0,3}(?:request|call) (?:was |has been )?(?:rejected|refused|aborted|timed out)\b"
+    r"|^\W{0,4}(?:(?:an? )?(?:unexpected |internal |unknown )?error (?:has )?occurred|something went wrong)\b"
+    r"|^\W{0,4}(?:maximum|max|too many|all) (?:number of )?(?:retries|attempts) ?"
+    r"(?:exceeded|reached|failed|$)",
     re.IGNORECASE,
 )
 """How a line begins that is itself an error."""
+_DECLINED = pattern(
+    r"^\W*(?:(?:i['’]?m |i am )?(?:so |very )?sorry,?(?: but)? |unfortunately,? )?i"
+    r"(?: can(?:no|['’])t|(?:['’]m| am) (?:unable|not able) to| (?:won['’]t|will not))"
+    r"(?: \w+){0,2}? (?:assist|help|comply|continue|respond)\b(?: \w+){0,2} (?:with|to|on) (?:that|this)\b",
+    re.IGNORECASE,
+)
+"""How a model declines a request."""
 _MODEL = pattern(
     r"\bmodels?\b[^.\n]{0,80}\b(?:do(?:es)? not exist|not (?:found|known|available|supported))\b"
     r"|\b(?:unknown|no such|invalid|unsupported) model\b|\bmodel[ _]?not[ _]?found|\bunsupported_model\b"
@@ -248,11 +260,21 @@ def read_last_words(text: str, now: float) -> Failure | None:
 
     Only who knows that nothing was done may believe it: others write about errors.
     """
-    line = next((line for line in _last_lines(text, _WINDOW_CLEAN) if _ERROR.match(line)), None)
+    line = _error_object(text) or next(filter(_ERROR.match, _last_lines(text, _WINDOW_CLEAN)), None)
     if line is None:
-        return None
+        declined = next(filter(_DECLINED.match, _last_lines(text, _WINDOW_CLEAN)), None)
+        return Failure(FailureKind.REFUSED, declined.strip()[:_MESSAGE_CHARS]) if declined else None
     failure = _usage_limit(line, "", True, "", now) or _refused(line, "", "", now)
     return failure or Failure(FailureKind.UNKNOWN, line.strip()[:_MESSAGE_CHARS])
+
+
+def _error_object(text: str) -> str | None:
+    """Return a message that is nothing but an error as JSON, on one line."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return json.dumps(found) if isinstance(found, dict) and "error" in found else None
 
 
 def _read_end(text: str, now: float) -> float | None:

@@ -210,7 +210,12 @@ def run(args: Sequence[str]) -> int:
         return 130
     except Exception as error:
         from segue.cli.terminal.output import report_error
+        from segue.domain.errors import SourceError
 
+        if isinstance(error, SourceError):
+            from segue.cli.mistakes import explain_source
+
+            error = explain_source(error, args)
         return report_error(error, as_json="--json" in args)
 
 

@@ -64,6 +64,17 @@ class CommandSettings(Struct, frozen=True):
         self._say_once(notes_on_settings(app.loaded) if say else ())
         return app
 
+    def look_back(self) -> App:
+        """Load the settings to show what is stored; only where runs are stored matters, and needs trust."""
+        from segue.config.trust import Untrusted
+        from segue.runtime.app import App
+
+        try:
+            app = App.load(self.repo, self.config, self.values, need="place", parts=False)
+        except Untrusted:
+            return self.look(parts=False)
+        return self._say_notes(app)
+
     def find(self) -> App:
         """Load the settings to change what is stored, without starting anything."""
         from segue.runtime.app import App
@@ -89,7 +100,12 @@ class CommandSettings(Struct, frozen=True):
             if not ask(error.project, self.output):
                 raise
             app = load()
-        foreign = app.loaded.found.foreign
+        return self._say_notes(app)
+
+    def _say_notes(self, app: App) -> App:
+        """Print what does not count of the settings, and what was renamed."""
+        found = app.loaded.found
+        foreign = [path for path in (*found.foreign, found.refused) if path is not None]
         self._say_once(f"{path} belongs to another user, so its settings do not count." for path in foreign)
         self._say_once(app.loaded.old_names)
         return app

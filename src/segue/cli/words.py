@@ -16,7 +16,7 @@ COMMANDS = {
     "stop": "kill cancel abort pause halt quit exit",
     "resume": "continue retry rerun restart again approve unpause",
     "task comment": "reject feedback",
-    "task list": "tasks plan todo",
+    "task list": "tasks plan todo validate",
     "proof": "diff evidence verify result results",
     "report": "cost costs usage stats tokens",
     "agent list": "agents models",
@@ -46,11 +46,13 @@ INNER = {
     "task accept": {"task": "approve done complete"},
     "run --task": {"task": "run start"},
     "agent list": {"agent": "ls show"},
+    "agent try": {"agent": "test check run"},
+    "config set agent": {"agent": "use add set default switch select"},
 }
 """Command → group → the words by which others call it there."""
 
 OPTIONS = {
-    "--jobs": "--parallel --workers --threads --concurrency -p",
+    "--jobs": "--parallel --workers --threads --concurrency -p -n",
     "--task": "--tasks --only --id --key -t",
     "--dry-run": "--preview --dry --simulate -n",
     "--yes": "--force --no-input --non-interactive --auto",
@@ -63,11 +65,14 @@ OPTIONS = {
     "--restart": "--fresh --reset --clean",
     "--isolation none": "--no-sandbox --unsafe --yolo --dangerously-skip-permissions",
     "--isolation": "--sandbox",
+    "--review none": "--no-review",
     "--fail-fast": "--stop-on-error --exit-on-error --bail",
     "--reason": "--message -m",
     "--port": "-p",
+    "--limit": "--tail --lines --last --max",
     "--quiet": "--silent -s",
     "--plan-changed": "--commits-missing",
+    "--model": "--llm --engine -m",
 }
 """Option → what others call it. An option with two meanings takes the one that its command has."""
 
@@ -82,10 +87,20 @@ LINES = {
     "resume": {"resume": "--last --latest"},
     "serve --open": {"proof": "--watch --open --web"},
     "config set NAME VALUE": {"init": "--force"},
+    "trust --show": {"trust": "--list --dry-run"},
     "config set agent": {"init": "--agent"},
     "config set checks": {"init": "--checks --check --test"},
 }
 """Command → another one with those of its options that the first stands for."""
+
+VALUES = {
+    "container": "docker podman oci",
+    "none": "off no false disabled",
+    "never": "no none off false",
+    "tested": "proven proved",
+    "text": "plain human",
+}
+"""Value of an option → what others call it."""
 
 SETTINGS = {
     "limits.cost_usd": "--budget --max-cost --cost --max-budget",
@@ -104,7 +119,8 @@ def meanings(table: dict[str, str], word: str) -> list[str]:
         return exact
     near = find_nearest(word, [one for theirs in table.values() for one in theirs.split()], _ALIKE)
     parts = {f"--{part}" for part in word.split("-") if part}
-    known = {*([near] if near else []), *parts}
+    # A number of tasks is no task.
+    known = {*([near] if near else []), *parts} - ({"--tasks", "--task"} if "--max" in parts else set())
     return [ours for ours, theirs in table.items() if known & set(theirs.split())]
 
 

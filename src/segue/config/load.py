@@ -328,7 +328,30 @@ def _validate(merged: Tree, origins: Mapping[str, str]) -> Settings:
         if where.startswith(PREFIX) and error.message.startswith(UNKNOWN):
             variables = [name_variable(name) for name in name_options(kind)]
             message = f"{where}: there is no such setting.{suggest(where, variables, '{}')}"
-        raise UsageError(message, hint="`segue config list` lists all settings") from None
+        raise UsageError(message, hint=_advise(error, where)) from None
+
+
+def _advise(error: OptionError, where: str) -> str:
+    """Say how a wrong setting is corrected; commands that list settings stop at it, too."""
+    from segue.domain.mistakes import UNKNOWN
+
+    if error.message.startswith(UNKNOWN) or not where.endswith(".toml"):
+        return "All settings: segue help setting-up"
+    return f"Correct it: segue config set {error.path.partition('[')[0]} VALUE"
+
+
+def refuse_unknown(project: ProjectFile) -> None:
+    """Raise UsageError for a setting that there is not: nobody needs to allow it first."""
+    from segue.domain.mistakes import UNKNOWN
+
+    values: Tree = {}
+    for name, value in project.powerful.items():
+        put(values, name, value)
+    try:
+        _validate(values, dict.fromkeys(project.powerful, str(project.path)))
+    except UsageError as error:
+        if UNKNOWN in error.message:
+            raise
 
 
 def _locate(path: str, origins: Mapping[str, str]) -> str:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable, Sequence
 
 _DURATION = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*([mhdw])")
+_ROUGHLY = ((120, 1, "s"), (10_800, 60, "min"))
+"""Seconds up to which a rough duration has a unit of this size."""
 _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -29,6 +31,13 @@ def format_duration(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     sign = "-" if seconds < 0 else ""
     return f"{sign}{hours}h{minutes:02d}m" if hours else f"{sign}{minutes}m{rest:02d}s"
+
+
+def format_between(low: float, high: float) -> str:
+    """Format a duration that is only known roughly: `40–80 s`, `2–7 min`, `3–5 h`."""
+    size, unit = next(((size, unit) for most, size, unit in _ROUGHLY if high < most), (3600, "h"))
+    least, most = int(low / size), -int(-high // size)
+    return f"{least}–{most} {unit}" if least < most else f"{most} {unit}"
 
 
 def parse_duration(text: str) -> float | None:

@@ -214,8 +214,9 @@ PLAN_GATE = "plan"
 """Takes the place of a task where the plan of a build is meant."""
 
 
-Delivery = Literal["session", "turn", "launch"]
-"""How words reach an agent: in its session, at its next turn, or with the prompt of its next launch."""
+Delivery = Literal["session", "turn", "launch", "late"]
+"""How words reach an agent: in its session, at its next turn, or with the prompt of its next launch; `late`:
+when it was done."""
 SEGUE = "Segue"
 """Who says something that counts for the agent at work alone."""
 

@@ -29,7 +29,11 @@ class Log:
         logging.getLogger(self._name).warning(text)
         # A NullHandler keeps Python from showing other warnings to who has not asked for them.
         handlers = (*logging.getLogger("segue").handlers, *logging.getLogger().handlers)
-        if all(isinstance(one, logging.NullHandler) for one in handlers) and logging.lastResort is not None:
+        if (
+            handlers
+            and all(isinstance(one, logging.NullHandler) for one in handlers)
+            and logging.lastResort is not None
+        ):
             logging.lastResort.handle(logging.makeLogRecord({"msg": text, "levelno": logging.WARNING}))
 
     def _note(self, level: str, text: str, *values: object) -> None:

@@ -14,14 +14,27 @@ ASKS = "The agent asks: "
 _LONGEST = 1000
 _CODE = pattern(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 _QUOTED = pattern(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»")
-_SENTENCE = pattern(r"(?<=[.!?:])[*_)\]]*\s+")
+_SENTENCE = pattern(r"(?<=[.!?:])[*_)\]]*\s+|(?<=[。！？؟])")
+_MARKED = pattern(r"[?？؟][*_)\]\s]*$|[(\[](?:y/n|yes/no)[)\]]\W*$", re.IGNORECASE)
+_OPENS = pattern(
+    r"^\W*(?:(?:which|what|where|who|when|how)\b[^.!?]{0,40} )?"
+    r"(?:do|does|should|shall|would|can|could|may) (?:i|we|you)\b(?!.*[.!]$)",
+    re.IGNORECASE,
+)
+"""How a question begins whose mark was forgotten, or that a list follows."""
 _TO_SOMEBODY = pattern(r"\b(?:i|me|my|we|us|you|your|yours|ich|wir|sie|du|ihnen|dir)\b", re.IGNORECASE)
 _REQUEST = pattern(
     r"\b(?:let me know|tell me|please (?:confirm|clarify|specify|choose|decide|advise|provide|answer|pick))\b"
     r"(?!\s+(?:if|should|when) (?:you|there|anything|something))"
-    r"|^\W*(?:open )?questions?\W*:",
+    r"|^\W*(?:open )?questions?\W*:|\b(?:a)?wait(?:ing)? (?:for )?your\b"
+    r"|\bbitte (?:bestätig|sag|wähl|teil|gib|geben|nenn|entscheid|beantwort|klär)|\bsag(?:en)? (?:sie )?mir\b"
+    r"|\b(?:por favor,? (?:ind|conf|dime|elig|elij|respon|aclar)|(?:me|que) (?:confirmes?|digas|indiques))"
+    r"|\b(?:veuillez|merci de) (?:me )?(?:pré|conf|choi|indi|rép|dire)|\bdites-moi\b"
+    r"|\bpor favor,? (?:confirme|escolha|informe|diga)|\bper favore,? (?:confer|indic|scegl|dimmi)"
+    r"|请(?:确认|选择|告诉|提供|说明)|(?:確認|選択|教えて|指定)してください|教えてください",
     re.IGNORECASE,
 )
+_LIST = pattern(r"^\s*(?:[-*•]|\w{1,2}[.)])\s")
 
 
 def find_question(message: str) -> str:
@@ -31,8 +44,9 @@ def find_question(message: str) -> str:
     it speaks to somebody.
     """
     paragraphs = _paragraphs(message)
+    asked = [part for part in paragraphs if not _is_choice(part)] or paragraphs
     for number in (-1, -2):
-        if len(paragraphs) >= -number and _asks(paragraphs[number], is_last=number == -1):
+        if len(asked) >= -number and _asks(asked[number], is_last=number == -1):
             return _keep_end(message.strip())
     return ""
 
@@ -50,12 +64,18 @@ def _paragraphs(message: str) -> list[str]:
 def _asks(paragraph: str, is_last: bool) -> bool:
     sentences = list(_sentences(paragraph))
     for place, sentence in enumerate(sentences):
-        if sentence.rstrip("*_)] ").endswith("?"):
+        if _MARKED.search(sentence):
             if place == len(sentences) - 1 or _TO_SOMEBODY.search(sentence):
                 return True
-        elif is_last and _REQUEST.search(sentence):
+        elif is_last and (_REQUEST.search(sentence) or _OPENS.search(sentence)):
             return True
     return False
+
+
+def _is_choice(paragraph: str) -> bool:
+    """Return whether a paragraph is a list of what may be chosen; a list of questions is none."""
+    lines = paragraph.splitlines()
+    return all(_LIST.match(line) and not _MARKED.search(line) for line in lines)
 
 
 def _sentences(paragraph: str) -> Iterator[str]:

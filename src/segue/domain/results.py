@@ -123,12 +123,14 @@ class MoreOutput(Output, frozen=True):
 
 
 class WordsOutput(Output, frozen=True):
-    """What a person said about a task before it began, other than comments."""
+    """What a person decided about a task before it began, or once it had failed."""
 
     skip: str = ""
     """Why it is skipped; empty: it is not."""
     by: str = ""
     """Who said it."""
+    accept: str = ""
+    """Why it counts as done as it is; empty: it does not."""
 
 
 class JudgeOutput(Output, frozen=True, kw_only=True):

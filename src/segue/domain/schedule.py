@@ -80,6 +80,13 @@ class Schedule:
             self._block_after(key, how == "failed")
         self._finish([key])
 
+    def reopen(self, key: str) -> None:
+        """Forget how a task ended that was not done: with the next update it may begin again."""
+        if self._ended.get(key, "done") == "done":
+            raise ValueError(f"Task {key} has not failed.")
+        del self._ended[key]
+        self._reported.clear()
+
     def newly_blocked(self) -> list[tuple[str, Blocked]]:
         """Return the tasks that have become blocked since the last call, and by which others."""
         new = sorted(self._unreported, key=self._place.__getitem__)

@@ -31,8 +31,11 @@ STEPS = frozenset((ASIDE, CLEAR, BACK))
 """Steps that a task keeps when it is tried again."""
 
 
-async def make_room(context: RunContext, key: str) -> str:
-    """Put aside what another task left that failed, before this one begins; return why it cannot be."""
+async def make_room(context: RunContext, key: str, *, begins: bool = False) -> str:
+    """Put aside what another task left that failed, before this one begins; return why it cannot be.
+
+    Where a session `begins` with a clean work tree, a person has seen to what was left: commits are theirs.
+    """
     steps, aside = context.journal.steps("task/"), context.aside
     last = steps[-1] if steps else None
     if last is None or last.task is None or last.task == key or aside is None or context.lane is not None:
@@ -45,6 +48,8 @@ async def make_room(context: RunContext, key: str) -> str:
     number = _next_number(own)
     if context.journal.state(f"task/{last.task}/{ASIDE}/{number}") is None:
         refused = await aside.why_not(start, _find_heads(own))
+        if refused and begins and not (await context.workspace.snapshot()).dirty:
+            return ""
         if refused:
             return f"what task {last.task} left cannot be put aside: {refused}"
     await _put_aside(context, aside, last.task, start, number)

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,8 +72,8 @@ async def send_back(context: RunContext, state: TaskState, verdict: Verdict, lab
     attempts = context.attempts(RESOLVE, state)
     async for attempt in attempts:
         session = state.session_for(attempt.by)
-        said = attempt.words(session)
-        prompt = resolve_prompt(
+        write = partial(
+            resolve_prompt,
             state.task,
             context.redact(context.source.context(state.task)),
             verdict,
@@ -81,15 +82,13 @@ async def send_back(context: RunContext, state: TaskState, verdict: Verdict, lab
             cloud=context.cloud,
             notes=context.redact("\n\n".join(state.brought)),
             tried=context.redact("\n".join(state.tried)),
-            comments=said.values(),
         )
         request = LaunchRequest(
-            prompt,
+            write,
             Mode.EDIT,
             context.workspace.root,
             start_of(context, state),
             session=session,
-            words=said,
         )
         async with attempt.launch(request) as outcome:
             attempt.output = await changes_since(context, state, attempt.key, outcome, allow_no_change=True)
@@ -116,8 +115,18 @@ def is_last_commit(step: str) -> bool:
 
 async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd:
     hooked = await pass_hooks(context, state, label)
-    if not hooked.ok:
-        return hooked
+    if hooked.ok:
+        await _commit_as_is(context, state, label)
+    return hooked
+
+
+async def commit_as_is(context: RunContext, state: TaskState) -> None:
+    """Commit what a task left, without asking the repository's hooks: a person has decided about it."""
+    if context.policy.commit != "never":
+        await _commit_as_is(context, state, "task")
+
+
+async def _commit_as_is(context: RunContext, state: TaskState, label: str) -> None:
     key = f"{state.folder}/commit/{label}" + (f"/{state.start.round}" if state.start.round > 1 else "")
 
     async def work(token: str) -> StepResult[CommitOutput]:
@@ -143,7 +152,6 @@ async def _commit(context: RunContext, state: TaskState, label: str) -> PhaseEnd
         ) from error
     if result.output.commit:
         state.now = Snapshot(result.output.commit, state.now.branch, "")
-    return PhaseEnd(True)
 
 
 async def _name_moved(context: RunContext, state: TaskState, commit: str, key: str) -> None:

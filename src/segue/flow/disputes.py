@@ -286,16 +286,22 @@ def name_changed_tests(state: TaskState, results: Sequence[CheckResult] | None =
     """Return what to tell the agent about old tests that it changed unasked; None: nothing (any more)."""
     if state.told_of_tests:
         return None
-    criteria = []
+    criteria, reasons = [], []
     for result in state.checks if results is None else results:
         open_ones = [one for one in result.changed_tests if one.how is HowSettled.UNSETTLED]
         for place, one in zip(list_changes(result), open_ones, strict=True):
             text = f"{place} was changed although the task does not ask for it: put it back or say why."
             criteria.append(CriterionVerdict(f"old test: {one.test or place}", False, f"{text} {one.why}"))
+            reasons.append(f"{place} {_describe_change(one.why)} although the task does not ask for it")
     if not criteria:
         return None
-    reason = "; ".join(dict.fromkeys(one.evidence.partition(": ")[0] for one in criteria))
-    return Verdict(Result.PARTIAL, Action.RETRY, reason, tuple(criteria))
+    return Verdict(Result.PARTIAL, Action.RETRY, "; ".join(dict.fromkeys(reasons)), tuple(criteria))
+
+
+def _describe_change(why: str) -> str:
+    """Return what happened to an old test, to follow its name: `is skipped now,`."""
+    what = why.partition(";")[0]
+    return f"{what.removeprefix('It ')}," if what.startswith(("It is ", "It was ")) else "was changed"
 
 
 def conclude_changes(context: RunContext, state: TaskState) -> tuple[CheckResult, ...]:

@@ -53,6 +53,13 @@ def notes_by_task(steps: Iterable[Step]) -> dict[str, WorkNote]:
     return found
 
 
+def find_left(steps: Iterable[Step]) -> LaunchOutput | None:
+    """Return the last launch of a task that left its work on a branch."""
+    editing = {phase.name for phase in PHASES.values() if phase.edits}
+    launches = [read_as(LaunchOutput, step.output) for step in steps if step.ended and step.phase in editing]
+    return next((launch for launch in reversed(launches) if launch.branch), None)
+
+
 def left_behind(context: RunContext, task: str) -> tuple[str, ...]:
     """Return the files that the last launch of a task of this run left changed, whether it is done or not."""
     changed = [files for step in context.journal.steps(f"task/{task}/") if (files := _changed(step))]

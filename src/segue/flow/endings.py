@@ -103,7 +103,6 @@ def _read(root: Path, own: str, path: str) -> str | None:
 
 def advise_person(run: str, key: str, reason: str) -> str:
     """Say what a person can do about a task that needs one; a question is answered."""
-    decide = f"Decide: segue task accept {key}, segue task skip {key} --reason WHY"
     if is_question(reason):
-        return f'Answer: segue task answer {key} "…"   then: segue resume {run}   {decide}'
-    return f"Look: segue logs {run} --task {key}   Try again: segue resume {run}   {decide}"
+        return f'segue task answer {key} "…"   (then segue resume {run})'
+    return f"segue logs {run} --task {key}   (then segue resume, or segue task accept {key})"

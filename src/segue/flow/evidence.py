@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -68,7 +69,17 @@ def _explain_no_change(outcome: Outcome) -> Failure:
         return outcome.doubt
     last = " ".join(said[-_LAST_WORDS:].split())
     words = f"It said last: {'…' if len(said) > _LAST_WORDS else ''}{last}" if last else "It said nothing."
-    return Failure(FailureKind.NO_CHANGE, " ".join((_NO_CHANGE, *outcome.facts.get("inside", ()), words)))
+    known = (*outcome.facts.get("inside", ()), *_describe_tools(outcome.facts))
+    return Failure(FailureKind.NO_CHANGE, " ".join((_NO_CHANGE, *known, words)))
+
+
+def _describe_tools(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say that nothing which the agent tried succeeded: it may not be lazy, but unable."""
+    used, failed = facts.get("tools", 0), facts.get("tools_failure", 0)
+    if not used or used != failed:
+        return ()
+    uses = "The only use of a tool" if used == 1 else f"All {used} uses of tools"
+    return (f"{uses} failed: the agent's version may not fit its model.",)
 
 
 def gets_verdict(context: RunContext, failure: Failure | None) -> bool:

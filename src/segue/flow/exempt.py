@@ -27,6 +27,7 @@ _NAMED = {
     ChangePart.UNREAD: words(
         r"config\w* | settings? | ci | workflows? | pipelines? | licen[sc]e | ignore | editor | container"
     ),
+    ChangePart.REMOVED: words(r"dead | unused | obsolete | superfluous | redundant"),
 }
 """How tasks call what they ask for."""
 _CLAUSE = pattern(r"[.;:!?]\s|\n|,?\s+(?:and|then)\s+")
@@ -57,9 +58,11 @@ def asks_for_no_more(task: Task, scope: Scope) -> bool:
 def _is_about(clause: str, scope: Scope) -> bool:
     """Return whether a clause names what was changed, and not only as a place to read: kind or files."""
     found = [one for part in scope.parts for one in _NAMED[part].finditer(clause)]
+    if any(re.search(rf"\b{re.escape(name)}\b", clause) for name in scope.removed):
+        return True
     files = {path.rpartition("/")[2].lower() for path in scope.paths}
     if ChangePart.UNREAD in scope.parts:  # documents and tests are named after what they are about
         files |= {name for path in scope.paths for name in re.findall(r"[a-z]{2,}", path.lower())}
-    if ChangePart.COMMENTS not in scope.parts:
+    if {ChangePart.COMMENTS, ChangePart.REMOVED}.isdisjoint(scope.parts):
         found += [one for one in _NAME.finditer(clause) if one[0].lower() in files]
     return any(not REFERS_TO.search(clause[: one.start()]) for one in found)

@@ -7,14 +7,17 @@ from segue.domain.delivery import is_feedback
 from segue.domain.events import NoticeGiven
 from segue.domain.proof import CheckResult, CheckState, Level
 from segue.domain.results import LackOutput, StepFacts, StepResult
+from segue.domain.same import keeps_behaviour
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.flow.commit import send_back
 from segue.flow.context import RunContext
+from segue.flow.disputes import words_of
 from segue.flow.phase import CHECK, CONTEST, DISPUTE, EXAM, INDEPENDENT, LACK
 from segue.flow.phases.check import check, expected_red
 from segue.flow.proving import is_exempt, level_of, list_caps, measure_change
 from segue.flow.state import PhaseEnd, TaskState
+from segue.proof.scope import Scope
 
 _ADD_ONE = "No test fails without your change. Add one that does, and that would notice a wrong result."
 _SETTLE = "Put back what they asserted, unless the task asks for the change; test new behaviour by new tests."
@@ -69,8 +72,9 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
     last = next(phase for phase in reversed(phases) if phase not in beside)
     if last not in (CHECK.name, CONTEST.name, DISPUTE.name, LACK.name):
         return ""  # the task went on before it could be asked, under an earlier version
-    lack = describe_lack(state.checks)
-    if not lack or is_exempt(state, await measure_change(context, state)):
+    scope = await measure_change(context, state)
+    lack = "" if _is_shown(context, state, scope) else describe_lack(state.checks)
+    if not lack or is_exempt(state, scope):
         return ""
 
     async def work(_token: str) -> StepResult[LackOutput]:
@@ -82,6 +86,15 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
 
     facts = StepFacts(state.task.key, LACK.name, build_phase=state.task.build_phase)
     return (await context.journal.step(key, LackOutput, work, facts=facts)).output.text
+
+
+def _is_shown(context: RunContext, state: TaskState, scope: Scope) -> bool:
+    """Return whether behaviour must be the same, or code is, and nothing is broken where tests look."""
+    level, _ = level_of(state.checks)
+    settled = not any(check.cap or check.unsettled for check in state.checks)
+    if not settled or level.rank < Level.CHECKED.rank:
+        return False
+    return scope.keeps_code or keeps_behaviour(words_of(context, state.task))
 
 
 def describe_lack(checks: tuple[CheckResult, ...]) -> str:

@@ -15,11 +15,11 @@ knows is not made again: the loop passes over it.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -65,10 +65,18 @@ _SENT_BACK_ONCE = {FailureKind.TAMPERED, FailureKind.UNSHOWN, FailureKind.STUCK}
 """Who touched what it must not touch, gave up without showing why, or turned in circles, may try again."""
 
 
+class WritePrompt(Protocol):
+    """Writes a prompt at the last moment before a launch, with what people said until then."""
+
+    def __call__(self, *, comments: Collection[str]) -> Prompt:
+        """Return the prompt."""
+
+
 class LaunchRequest(Struct, frozen=True):
     """What an agent is asked to do in one attempt."""
 
-    prompt: Prompt
+    prompt: Prompt | WritePrompt
+    """A function where people may talk to this agent: it gets what they said and the agent lacks."""
     mode: Mode
     workspace: Path
     base: str | None = None
@@ -80,8 +88,6 @@ class LaunchRequest(Struct, frozen=True):
     """What was seen before the launch and is needed after it, also by another process."""
     commits: bool = False
     """Whether what it changes is committed next: its result is stored together with that intent."""
-    words: Mapping[int, str] | None = None
-    """What people said that the prompt says, by number; None: nobody talks to this agent."""
     guarded: bool = True
     """Whether what it must not touch is compared afterwards; not where somebody else works meanwhile."""
 
@@ -274,14 +280,25 @@ class LaunchAttempt:
         """What came of it, given the evidence; set while it is launched."""
         self._attempts, self._launcher, self._series = attempts, attempts.launcher, attempts.series
 
-    def words(self, session: str | None = None) -> Mapping[int, str]:
-        """Return what people said that the prompt must say: all of it, or what a conversation lacks."""
-        view, task = self._launcher.view, self._series.task
-        said, begun = view.comments.get(task, {}), find_begun(self._launcher.journal, self.key)
+    async def _write(self, request: LaunchRequest) -> tuple[Prompt, Mapping[int, str]]:
+        """Return the prompt with what people said that it must say: all of it, or what a conversation lacks.
+
+        This is done last, because there is no other way to tell most agents anything.
+        """
+        if isinstance(request.prompt, Prompt):
+            return request.prompt, {}
+        view, task, session = self._launcher.view, self._series.task, self._continued or request.session
+        begun = find_begun(self._launcher.journal, self.key)
+        if begun is None:
+            await take_said(self._launcher, task)
+        said = view.comments.get(task, {})
         if begun is not None:  # what was said since is told to its agent
             known = read_as(LaunchInput, begun.input).words
-            return {number: said[number] for number in known if number in said}
-        return view.unheard(task) if self._usable(session) else said
+            said = {number: said[number] for number in known if number in said}
+        elif self._usable(session):
+            said = view.unheard(task)
+        more = self._continued is not None
+        return words_prompt(said.values()) if more else request.prompt(comments=said.values()), said
 
     @asynccontextmanager
     async def launch(
@@ -294,7 +311,8 @@ class LaunchAttempt:
         """
         launcher, series, journal = self._launcher, self._series, self._launcher.journal
         agent, lost = self.by.agent, self._was_lost()
-        request = self._say_more(request)
+        if self._continued is not None:  # the next turn of the conversation that ended well
+            request = replace(request, session=self._continued)
         async with AsyncExitStack() as stack:
             stack.callback(launcher.count, self.key)
             if (most := launcher.most_at_once(agent.name)) is not None:
@@ -305,12 +323,11 @@ class LaunchAttempt:
                 launcher.admit(self.key, series.task)
                 if launcher.guard is not None and request.guarded:
                     launcher.guard.before(self.key)
-            step = await stack.enter_async_context(
-                journal.enter(self.key, LaunchOutput, self._facts(request))
-            )
-            prompt = request.prompt
+            prompt, words = await self._write(request)
+            facts = self._facts(replace(request.before, prompt=prompt.digest, words=tuple(words)))
+            step = await stack.enter_async_context(journal.enter(self.key, LaunchOutput, facts))
             await journal.emit(PromptSent(prompt.digest, len(prompt.text), prompt.text), self.key)
-            await self._note_words(request)
+            await self._note_words(words)
             launcher.count(self.key)
             heard = ExitCall(hear)
             errors = ErrorRecorder(
@@ -322,11 +339,11 @@ class LaunchAttempt:
             else:
                 watch = BudgetWatch(launcher.budgets, launcher.view, self.key, series.task)
                 stack.callback(watch.forget)
-                job = self._job(request, step.token, begun)
+                job = self._job(request, prompt, step.token, begun)
                 emit = once(launcher, errors.emit)
                 stuck = None if agent.can.cloud else self._watch_for_circles(job, emit)
                 listens = listening(launcher, series.task, agent, step.token)
-                async with listens if request.words is not None else nullcontext():
+                async with nullcontext() if isinstance(request.prompt, Prompt) else listens:
                     outcome = await run_agent(agent, job, emit, watch, stuck)
                 outcome = heard.add_to(outcome)
                 watch.forget()
@@ -339,21 +356,13 @@ class LaunchAttempt:
         self._attempts.result = step.outcome
         journal.once_stored(lambda: agent.forget(step.token))
 
-    def _say_more(self, request: LaunchRequest) -> LaunchRequest:
-        """Return the next turn of the conversation that ended well, where there is more to say in it."""
-        session = self._continued
-        if session is None:
-            return request
-        words = self.words(session)
-        return replace(request, prompt=words_prompt(words.values()), session=session, words=words)
-
-    async def _note_words(self, request: LaunchRequest) -> None:
-        new = tuple(one for one in request.words or () if one not in self._launcher.view.heard)
+    async def _note_words(self, words: Collection[int]) -> None:
+        new = tuple(one for one in words if one not in self._launcher.view.heard)
         if new:
             how: Delivery = "turn" if self._continued is not None else "launch"
             await self._launcher.journal.emit(WordsDelivered(new, how), self.key)
 
-    def _facts(self, request: LaunchRequest) -> StepFacts:
+    def _facts(self, known: LaunchInput) -> StepFacts:
         return StepFacts(
             self._series.task or None,
             self._series.stored_phase,
@@ -361,12 +370,7 @@ class LaunchAttempt:
             self.by.agent.name,
             self.by.model,
             self._series.build_phase,
-            replace(
-                request.before,
-                prompt=request.prompt.digest,
-                words=tuple(request.words or ()),
-                more=self._more,
-            ),
+            replace(known, more=self._more),
         )
 
     def _watch_for_circles(self, job: Job, emit: Callable[[Event], Awaitable[object]]) -> StuckWatch:
@@ -382,7 +386,7 @@ class LaunchAttempt:
         begun = find_begun(self._launcher.journal, self.key)
         return begun is not None and begun.state is StepState.STARTED and is_elsewhere(begun.token)
 
-    def _job(self, request: LaunchRequest, token: str, begun: bool) -> Job:
+    def _job(self, request: LaunchRequest, prompt: Prompt, token: str, begun: bool) -> Job:
         launcher, series = self._launcher, self._series
         labels = {"run": launcher.journal.run.id, "task": series.name, "phase": series.stored_phase}
         labels |= {"lane": str(launcher.lane)} if launcher.lane else {}
@@ -392,7 +396,7 @@ class LaunchAttempt:
             limits = replace(limits, patience=0.0)
         return Job(
             token=token,
-            prompt=request.prompt,
+            prompt=prompt,
             workspace=request.workspace,
             mode=request.mode,
             model=self.by.model,

@@ -20,6 +20,7 @@ from segue.flow.gates import Gates
 from segue.flow.lanes import Seat
 from segue.flow.scheduler import PendingTasks, Tally, plan_tasks
 from segue.flow.task import run_task
+from segue.flow.words import hear_of
 
 _MOST_LANES = 2
 """How many lanes there may be for each seat: a task that waits for its turn or a limit keeps its lane."""
@@ -94,7 +95,10 @@ class SideBySide:
 
     async def _begin(self) -> None:
         """Begin as many tasks as there are free seats."""
-        if self._pending.is_changed:
+        reopened, _ = await self._tally.reopen()
+        for key in reopened:
+            self._schedule.reopen(key)
+        if reopened or self._pending.is_changed:
             self._read()
         for key, blocked in self._schedule.newly_blocked():
             await self._tally.block(self._tasks[key], blocked)
@@ -138,14 +142,18 @@ class SideBySide:
         return self._held[key]
 
     async def _wait(self) -> None:
-        """Wait until a task ends or gives its seat away."""
+        """Wait until a task ends or gives its seat away, or a person says something about one that failed."""
         seats = self._lanes.seats
         seats.freed.clear()
-        freed = asyncio.create_task(seats.freed.wait())
+        others: list[asyncio.Task[object]] = [asyncio.create_task(seats.freed.wait())]
+        if failed := self._tally.may_reopen:
+            others.append(asyncio.create_task(hear_of(self._context, failed)))
         try:
-            ended, _ = await asyncio.wait({*self._at_work, freed}, return_when=asyncio.FIRST_COMPLETED)
+            ended, _ = await asyncio.wait({*self._at_work, *others}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            freed.cancel()
+            for other in others:
+                other.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
         for work in [one for one in self._at_work if one in ended]:
             self._end(self._at_work.pop(work), work)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.proof import AgainstOld, CheckResult, CheckState, Level, Proof, Seal
+from segue.domain.same import keeps_behaviour
 from segue.domain.task import TaskKind
 from segue.flow.commit import hook_checks
 from segue.flow.context import RunContext
@@ -157,21 +158,25 @@ def is_enough(context: RunContext, state: TaskState, proof: Proof) -> PhaseEnd:
     returned = is_feedback(state.task.key)
     if required is None or (returned and state.head == state.base.head):
         return PhaseEnd(True, proof=proof)
-    if reaches(proof, required, state.task.kind, returned):
+    same = keeps_behaviour(words_of(context, state.task))
+    if reaches(proof, required, state.task.kind, returned, same):
         return PhaseEnd(True, proof=proof)
     why = proof.untestable or (proof.reasons[0] if proof.reasons else "")
     said = f"its proof is `{proof.level}`, but `{required}` is required"
     return PhaseEnd(False, f"{said}: {why}" if why else said, proof=proof)
 
 
-def reaches(proof: Proof, required: Level, kind: TaskKind, returned: bool) -> bool:
+def reaches(
+    proof: Proof, required: Level, kind: TaskKind, returned: bool = False, same: bool = False
+) -> bool:
     """Return whether a proof is as strong as is required of a task of this kind.
 
-    `returned`: the task came from a pull request. What has nothing to test reaches what it can.
+    `returned`: the task came from a pull request; `same`: it asks for other code that does the same. What has
+    nothing to test, or nothing new, reaches what it can.
     """
     if proof.exempt or proof.is_accepted:
         return True
-    highest = Level.CHECKED if returned else _HIGHEST.get(kind, required)
+    highest = Level.CHECKED if returned or same else _HIGHEST.get(kind, required)
     return proof.level.rank >= min(required.rank, highest.rank)
 
 

@@ -72,22 +72,28 @@ async def _listen(launcher: Launcher, task: str, addressee: Addressee) -> None:
         await asyncio.sleep(EVERY_SECOND)
 
 
+SAID = "said/"
+"""What the topics begin with of what people say about tasks."""
+
+
 def said_about(task: str) -> str:
     """Return the topic of what people say about a task."""
-    return f"said/{task}"
+    return f"{SAID}{task}"
 
 
-async def take_said(launcher: Launcher, task: str, wording: Callable[[str], str] = str) -> None:
-    """Take what was said about a task while nobody listened, before its next launch."""
+async def take_said(
+    launcher: Launcher, task: str, wording: Callable[[str], str] = str, how: Delivery = "launch"
+) -> None:
+    """Take what was said about a task while nobody listened, before its next launch or once it is done."""
     journal, folder = launcher.journal, f"said/{task}/"
     known = journal.steps(folder)
     is_cut_off = bool(known) and known[-1].state is StepState.STARTED
-    if not (is_cut_off or await journal.has_signal(said_about(task))):
+    if not (is_cut_off or said_about(task) in await journal.topics()):
         return
 
     async def work(_token: str) -> StepResult[Nothing]:
         while (said := await journal.wait(said_about(task), timeout=0)) is not None:
-            await _take(launcher, task, {**said, "comment": wording(str(said["comment"]))}, "launch")
+            await _take(launcher, task, {**said, "comment": wording(str(said["comment"]))}, how)
         return StepResult(True, Nothing())
 
     key = known[-1].key if is_cut_off else f"{folder}{len(known) + 1}"

@@ -25,6 +25,7 @@ from segue.flow.gates import Gates
 from segue.flow.phases.outline import outline
 from segue.flow.survey import survey
 from segue.flow.task import end_event, run_task
+from segue.flow.words import find_said, take_late
 
 
 async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
@@ -34,11 +35,13 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
     """
     await plan_tasks(context)
     tally, pending, gates = Tally(context), PendingTasks(context, chosen), Gates(context)
-    while await combine_tasks(context, chosen, tally) and (task := pending.next()) is not None:
+    earlier = len(context.journal.steps("task/"))
+    while await combine_tasks(context, chosen, tally) and (task := await _next(pending, tally)) is not None:
         if blocked := find_block(task.depends_on, tally.stuck, tally.asked):
             await tally.block(task, blocked)
             continue
-        if refused := _find_obstacle(context, tally) or await make_room(context, task.key):
+        begins = len(context.journal.steps("task/")) == earlier
+        if refused := _find_obstacle(context, tally) or await make_room(context, task.key, begins=begins):
             tally.stop(refused)
             break
         await gates.stop_before(task)
@@ -47,6 +50,14 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
         if ending.replanned:
             pending.put_back(task.key)
     tally.conclude()
+
+
+async def _next(pending: PendingTasks, tally: Tally) -> Task | None:
+    """Return the next task: also one that has failed, once a person has said something about it."""
+    for keys in await tally.reopen():
+        for key in keys:
+            pending.put_back(key)
+    return pending.next()
 
 
 async def combine_tasks(context: RunContext, chosen: Collection[str], tally: Tally) -> bool:
@@ -66,6 +77,7 @@ def _find_obstacle(context: RunContext, tally: Tally) -> str:
 
 async def plan_tasks(context: RunContext) -> None:
     """Have the tasks planned that an agent is to plan; others are there already."""
+    await take_late(context, (key for key, task in context.view.tasks.items() if task.state == "done"))
     if context.building is None:
         return
     if not (context.cloud or context.building.outline.is_planned()):
@@ -187,6 +199,26 @@ class Tally:
             continues = not self._context.cloud
         self.is_enough |= not continues or self._in_a_row == policy.max_failures
 
+    @property
+    def may_reopen(self) -> list[str]:
+        """The tasks that failed and would be tried again if a person said so."""
+        return [] if self.is_enough else [key for key, _ in self._failed]
+
+    async def reopen(self) -> tuple[set[str], set[str]]:
+        """Forget the failures about which a person has said something since, and what waits for any failed.
+
+        Returns both: the tasks that may be tried again, and those that are looked at again.
+        """
+        failed = self.may_reopen
+        again = set(await find_said(self._context, failed))
+        if not again:
+            return set(), set()
+        waiting = (self.stuck | self.asked).difference(failed)
+        self._failed = [one for one in self._failed if one[0] not in again]
+        self.stuck -= again | waiting
+        self.asked -= again | waiting
+        return again, waiting
+
     def stop(self, why: str) -> None:
         """Begin no other task, and say why when all is over."""
         self.is_enough, self._refused = True, why
@@ -199,6 +231,9 @@ class Tally:
 
     def conclude(self) -> None:
         """Raise NeedsHuman if something is left for a person."""
+        if not self._failed and self._refused:
+            hint = f"Commit or stash what is in {self._context.workspace.root}, then: segue resume"
+            raise NeedsHuman(f"No task was begun: {self._refused}.", kept="No task was lost.", hint=hint)
         if not self._failed:
             return
         context, done = self._context, self._done

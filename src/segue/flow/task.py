@@ -9,19 +9,23 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.errors import CheckUnready, CredentialsError, Unfinished
-from segue.domain.events import NoticeGiven, StateImported, TaskEnded, TaskMarked, TaskStarted
-from segue.domain.question import is_question
-from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
-from segue.domain.run import StepState
+from segue.domain.events import NoticeGiven, TaskEnded, TaskMarked, TaskStarted
+from segue.domain.results import (
+    EndOutput,
+    LaunchOutput,
+    StepFacts,
+    StepResult,
+    read_as,
+)
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
+from segue.flow.accepting import accept_task
 from segue.flow.agents import TaskOverBudget
-from segue.flow.aside import STEPS, bring_back, read_base
-from segue.flow.branch import check_branch
+from segue.flow.begin import asked_in, start, start_again
 from segue.flow.commit import commit_task, pass_hooks, send_back
 from segue.flow.context import Lane, RunContext
 from segue.flow.earlier import left_behind, remember, write_note
-from segue.flow.escalation import RUNG, begin_rung, next_rung
+from segue.flow.escalation import begin_rung
 from segue.flow.exam import end_exam
 from segue.flow.lack import check_and_ask
 from segue.flow.merging import begin_again, merge_task
@@ -33,9 +37,9 @@ from segue.flow.phases.outline import checkpoint
 from segue.flow.phases.review import review
 from segue.flow.phases.verify import verify
 from segue.flow.proving import is_enough, prove, score_mutants
-from segue.flow.state import Beginning, LastLaunch, PhaseEnd, Start, TaskState
+from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import survey
-from segue.flow.words import has_more, take_words
+from segue.flow.words import has_more, skip_task, take_late, take_words
 
 RUN: Mapping[str, Callable[[RunContext, TaskState], Awaitable[PhaseEnd]]] = {
     PLAN.name: plan,
@@ -58,16 +62,19 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
     `waited` is the task whose end let it begin, where several are worked on at once, and why it waited.
     """
     end = f"task/{task.key}/end"
-    if (skipped := await take_words(context, task)) is not None:
-        return skipped
+    decided = await take_words(context, task)
+    if decided.skip:
+        return await skip_task(context, task, decided)
+    if decided.accept:
+        return await accept_task(context, task, decided, end)
     asked = asked_in(context, task.key, end)
-    await _start_again(context, task, end)
+    await start_again(context, task, end)
     lane = context.lane.number if context.lane is not None else 0
     text = task.text if task.text.strip() != task.title.strip() else ""
     begun = TaskStarted(task.key, task.title, task.kind, lane, *waited, text=text)
     started = await context.journal.emit(begun)
     try:
-        state = await _start(context, task, started.ts, asked)
+        state = await start(context, task, started.ts, asked)
         if task.kind is not TaskKind.HUMAN:
             await _ask_checks(context, state)
             await begin_rung(context, state)
@@ -101,6 +108,8 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
     )
     await _end(context, state, ending, left, end)
     await context.emit(end_event(task.key, ending))
+    if ending.done:
+        await take_late(context, (task.key,))
     return ending
 
 
@@ -147,14 +156,14 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
         await _name_unverified(context, state)
         return ended if committed.ok else committed
     sealed = await _seal(context, state)
-    while sealed.ok and await has_more(context, state):
+    while sealed.ok:
+        proof = await prove(context, state, await score_mutants(context, state))
+        if not await has_more(context, state):
+            enough = is_enough(context, state, proof)
+            return replace(ended, proof=proof) if enough.ok else enough
         told = await send_back(context, state, _SAID_MORE, f"more-{state.launched['more']}")
         sealed = await _seal(context, state) if told.ok else told
-    if not sealed.ok:
-        return sealed
-    proof = await prove(context, state, await score_mutants(context, state))
-    enough = is_enough(context, state, proof)
-    return replace(ended, proof=proof) if enough.ok else enough
+    return sealed
 
 
 async def _name_unverified(context: RunContext, state: TaskState) -> None:
@@ -208,91 +217,6 @@ async def _seal(context: RunContext, state: TaskState) -> PhaseEnd:
             return PhaseEnd(True)
         state.checked = False
     return PhaseEnd(False, "something changes the work each time it is committed, so it was never checked")
-
-
-async def _start_again(context: RunContext, task: Task, end: str) -> None:
-    """Prepare a task that ended before and is pending again: it failed, or its completion was taken back.
-
-    After a failure the base stays, because what the failed attempts left behind is this task's work, unless
-    others have worked since: then that work was put aside. A plan that succeeded stays as well.
-    """
-    journal, folder = context.journal, f"task/{task.key}/"
-    state = journal.state(end)
-    if state is StepState.FAILED:
-        steps = journal.steps(folder)
-        ended = journal.recorded(end, EndOutput)
-        rung = next_rung(context, task, steps, ended.output.reason if ended is not None else "")
-        keeps = {*STEPS} if context.lane is None and _others_began(context, folder) else {"base", *STEPS}
-        bases = [step for step in steps if step.phase == "base" and step.state is StepState.DONE]
-        if len(bases) > 1:  # it was begun again in a lane: the last base is the one that its work is on
-            await journal.redo(f"{folder}base")
-            last = StepResult(True, read_as(SnapshotOutput, bases[-1].output))
-            await journal.record(f"{folder}base", last, StepFacts(task.key, "base"))
-        if any(step.phase == PLAN.name and step.state is StepState.DONE for step in steps):
-            keeps.add(PLAN.name)
-        for part in dict.fromkeys(step.key.removeprefix(folder).split("/")[0] for step in steps):
-            if part not in keeps:
-                await journal.redo(f"{folder}{part}")
-        if rung.tried:
-            await journal.record(f"{folder}{RUNG}", StepResult(True, rung), StepFacts(task.key, RUNG))
-    elif state is StepState.DONE:
-        text = f"Task {task.key} is pending again."
-        await context.emit(StateImported(text, task.key))
-        await journal.redo(folder)
-
-
-def _others_began(context: RunContext, folder: str) -> bool:
-    """Return whether another task began after this one failed: what is there now is not its work alone."""
-    keys = [step.key for step in context.journal.steps("task/")]
-    later = keys[keys.index(f"{folder}end") :]
-    return any(key.endswith("/base") and not key.startswith(folder) for key in later)
-
-
-async def _start(context: RunContext, task: Task, seen: int, asked: LastLaunch) -> TaskState:
-    """Return what the task began with, as the journal knows it; the workspace is prepared each time.
-
-    `asked` is the conversation in which the agent asked what was answered since.
-    """
-    key, lane = f"task/{task.key}/base", context.lane
-    if lane is None:
-        now = await context.workspace.begin(task.key, context.source.head_branch() or context.view.branch)
-        await check_branch(context, task.key, now)
-        known = context.journal.recorded(key, SnapshotOutput)
-        is_left = now.dirty and not (known or context.cloud or now.links)
-        tree = await context.workspace.tree(now) if is_left else ""
-        found = SnapshotOutput(now.head, now.branch, now.dirty, heavy=now.heavy, links=now.links, tree=tree)
-    elif (known := context.journal.recorded(key, SnapshotOutput)) is not None:
-        found = known.output
-    else:
-        now = await lane.tree.start(await lane.branch.head())
-        found = SnapshotOutput(now.head, now.branch, now.dirty, lane.number, seen)
-    base = (await context.journal.record(key, StepResult(True, found), StepFacts(task.key, "base"))).output
-    await bring_back(context, task.key)
-    snapshot = read_base(base)
-    begun = context.beginning or Beginning(last=last_session(context) if is_feedback(task.key) else asked)
-    start = Start(snapshot, seen=base.seen)
-    return TaskState(task, start, snapshot, last=begun.last, own_tests=begun.tests)
-
-
-def asked_in(context: RunContext, key: str, end: str) -> LastLaunch:
-    """Return the conversation in which an agent asked something, if there is an answer."""
-    ended = context.journal.recorded(end, EndOutput)
-    if ended is None or not is_question(ended.output.reason) or not context.view.comments.get(key):
-        return LastLaunch()
-    steps = [step for step in context.journal.steps(f"task/{key}/") if step.phase == EXECUTE.name]
-    found = [read_as(LaunchOutput, step.output) for step in steps if step.output]
-    # The tree of a lane may be another one by now, and vendors keep conversations by folder.
-    return LastLaunch(found[-1].session, found[-1].agent) if found and context.lane is None else LastLaunch()
-
-
-def last_session(context: RunContext, folder: str = "task/") -> LastLaunch:
-    """Return the last conversation of the run, or about one task, and whose it is."""
-    editing = {phase.name for phase in context.flow.phases if phase.edits}
-    for step in reversed(context.journal.steps(folder)):
-        if step.phase in editing and step.state is StepState.DONE:
-            found = read_as(LaunchOutput, step.output)
-            return LastLaunch(found.session, found.agent)
-    return LastLaunch()
 
 
 def _branch(context: RunContext, state: TaskState, done: bool, left: LaunchOutput | None) -> str:

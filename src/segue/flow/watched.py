@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from segue.domain.events import AgentEnded, Event
-from segue.domain.outcome import Failure, FailureKind, Outcome
+from segue.domain.errors import SegueError
+from segue.domain.events import AgentEnded, AgentUsage, Event
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.text import LONGEST_ANSWER, is_too_long
 from segue.ports import Agent
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from segue.domain.job import Job
     from segue.flow.budgets import BudgetWatch
     from segue.flow.stuck import StuckWatch
+
+_REREAD = 20.0
+"""Seconds in which what an agent has printed is read once more."""
 
 
 async def run_agent(
@@ -32,6 +36,7 @@ async def run_agent(
     `watch` sees every event too, and may end the launch, unless the agent is just done; so does `stuck`.
     """
     outcome: Outcome | None = None
+    used: Usage | None = None
     reached: Failure | None = None
     limit = asyncio.timeout(watch.seconds if watch is not None else None)
     try:
@@ -42,6 +47,7 @@ async def run_agent(
                     outcome = item
                     continue
                 await emit(item)
+                used = item.count() if isinstance(item, AgentUsage) else used
                 if stuck is not None:
                     await stuck.see(item)
                 if watch is None or reached is not None or (reached := watch.see(item)) is None:
@@ -53,7 +59,7 @@ async def run_agent(
         if watch is None or not limit.expired():
             raise
         reached = reached or (stuck.failure if stuck is not None else None)
-        outcome = watch.end_with(reached or watch.late())
+        outcome = await _read_again(agent, job, watch.end_with(reached or watch.late()))
     if outcome is None:
         failure = Failure(FailureKind.NO_RESULT, f"Agent {agent.name} ended without an outcome.")
         outcome = Outcome(failure=failure)
@@ -61,5 +67,21 @@ async def run_agent(
         size = f"at most {LONGEST_ANSWER // 1024**2} MB ({LONGEST_ANSWER:,} characters) are read"
         failure = Failure(FailureKind.OUTPUT_LIMIT, f"The answer of agent {agent.name} is too long: {size}.")
         outcome = replace(outcome, text="", failure=outcome.failure or failure)
+    # Who was ended tells nothing at its end: then what it told before counts.
+    outcome = replace(outcome, usage=outcome.usage or used)
     await emit(AgentEnded.of(outcome))
     return outcome
+
+
+async def _read_again(agent: Agent, job: Job, ended: Outcome) -> Outcome:
+    """Return how a launch was ended, with what it used: most agents tell that at their end only."""
+    last = ended
+    if agent.can.reports_usage and not agent.can.cloud:
+        adopted = replace(job, begun=True, hear=None)
+        with suppress(SegueError, TimeoutError):
+            async with asyncio.timeout(_REREAD), aclosing(agent.run(adopted)) as items:
+                async for item in items:
+                    last = item if isinstance(item, Outcome) else last
+    told = [one.usage for one in (ended, last) if one.usage is not None]
+    most = max(told, key=lambda usage: usage.tokens, default=None)
+    return replace(ended, usage=most, exit_code=last.exit_code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from segue.domain.amounts import list_some
 from segue.domain.job import Prompt
@@ -50,10 +50,12 @@ def merge_prompt(
     feedback: str | None = None,
     nonce: str | None = None,
     cloud: bool = False,
+    comments: Iterable[str] = (),
 ) -> Prompt:
     """Ask to merge the work of a task with that of others, in a work tree with conflict markers."""
     blocks = {
         "task": task_text(task),
+        "comments": "\n\n".join(comments),
         "collision": _say_what_happened(collision),
         "context": context,
         "feedback": feedback,

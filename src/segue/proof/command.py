@@ -36,6 +36,8 @@ class TreeCommand(Struct, frozen=True):
     """Where dependencies were installed, if that was in another folder."""
     guarded: Sequence[str] = ()
     """Files that the command must not change."""
+    is_open: bool = False
+    """Whether nothing keeps it from doing so, and it is only noticed."""
     readable: Sequence[Path] = ()
     writable: Sequence[Path] = ()
     objects: Path | None = None

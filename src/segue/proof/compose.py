@@ -168,6 +168,8 @@ class Composed(Struct, frozen=True):
     guarded: tuple[str, ...] = ()
     """Tests and control files, which the check must not change."""
     tests: tuple[str, ...] = ()
+    is_open: bool = False
+    """Whether it is only noticed if the check changes them."""
 
     def leave_out(self, paths: Collection[str]) -> Composed:
         """Return the tree without these files."""
@@ -178,6 +180,7 @@ class Composed(Struct, frozen=True):
             {path: text for path, text in self.texts.items() if path not in paths},
             tuple(path for path in self.guarded if path not in paths),
             tuple(path for path in self.tests if path not in paths),
+            self.is_open,
         )
 
 
@@ -202,6 +205,8 @@ class Comparison:
         """What they are, as far as is known."""
         self.goals: Collection[str] = ()
         """The words of the command, among which may be targets of a Makefile."""
+        self.is_open = False
+        """Whether tests of the base write to files of the tests."""
         self.mixed: set[str] = set()
         """Product files with tests inside of them, which the base has as well."""
         self.differing = sorted(path for path in paths if base.get(path) != head.get(path) or path in texts)
@@ -253,7 +258,7 @@ class Comparison:
             del texts[path], entries[path]
         guarded = self._without_conflicts(entries)
         tests = tuple(path for path in entries if self.kinds[path] is PathKind.TEST)
-        return Composed(entries, texts, guarded, tests)
+        return Composed(entries, texts, guarded, tests, self.is_open)
 
     async def _with_examples(self, path: str, recipe: Recipe) -> bytes:
         code, tests = await self.text(recipe.code, path), await self.text(recipe.tests, path)

@@ -382,6 +382,8 @@ def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if key in fine and key not in known:
             continue  # it passed before the task, and its file cannot be loaded with the old code
         needed = _needed(report.tests[key], before.report, runs.sabotage)
+        if needed is None and runs.unbreakable:
+            needed = _fails_in_test(before.report, key) or None
         if needed:
             proved.append(key)
         elif needed is False and (runs.base.report is None or key not in runs.base.report.tests):
@@ -389,10 +391,18 @@ def _shown(runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(proved), tuple(idle)
 
 
+def _fails_in_test(before: Report | None, key: str) -> bool:
+    """Return whether a test was loaded and failed."""
+    case = before.tests.get(key) if before is not None else None
+    return case is not None and case.outcome is FAILED and not case.whole_file
+
+
 def own_tests(proved: Iterable[str], runs: Runs) -> tuple[str, ...]:
     """Return those among the tests that show the change which the task has written or changed."""
     known = runs.base.report.tests if runs.base.report is not None else {}
-    now = runs.new.report.tests if runs.new.report is not None else {}
+    if runs.new.report is None:
+        return tuple(proved) if runs.command_touched else ()
+    now = runs.new.report.tests
     return tuple(key for key in proved if key in now and (key not in known or now[key].file in runs.touched))
 
 

@@ -51,7 +51,7 @@ def find_difference(watched: Observed, ordinary: Observed) -> str:
     if ordinary.exit_code is None and watched.exit_code is not None:
         return "it takes too long"
     if ordinary.changed:
-        return f"its own tests are rewritten ({', '.join(ordinary.changed[:5])})"
+        return f"its own tests are written to ({', '.join(ordinary.changed[:5])})"
     if (ordinary.exit_code == 0) is not (watched.exit_code == 0):
         return f"it ends with exit code {ordinary.exit_code}"
     before, now = count_passed(watched.output), count_passed(ordinary.output) or 0

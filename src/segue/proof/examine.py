@@ -137,7 +137,7 @@ class SealedCheck(Struct):
         else:
             decision = self._name_flaky(decision, repeats, base)
         if decision.state is CheckState.PASSED and await self._is_head(recipe) and not self.flaky:
-            self.on_head = runs.new
+            self.on_head = replace(runs.new, is_open=self.comparison.is_open)
         self.wrong = tuple(key for key in decision.failing if is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
@@ -249,15 +249,31 @@ class SealedCheck(Struct):
         """Return how the check ends on the base, and find out how it reports."""
         if cache.exists():
             known = msgspec.json.decode(cache.read_bytes(), type=Observed)
+            self.comparison.is_open = known.is_open
             self.armed = tuple(
                 one
                 for one in (*RUNNERS, *LAST, *FALLBACKS)
                 if one.name in known.runners or (one not in FALLBACKS and self._is_new(one))
             )
             return known
-        seen = await self._calibrate(_BASE) if base else _NOTHING_RAN
-        if base:
-            self.keep(seen, cache)
+        if not base:
+            return _NOTHING_RAN
+        seen = await self._open_up(await self._calibrate(_BASE))
+        self.keep(seen, cache)
+        return seen
+
+    async def _open_up(self, seen: Observed) -> Observed:
+        """Return how the base ends where tests may write to their own files, if some pass only there."""
+        failed = seen.report.ids(TestOutcome.FAILED) if seen.report is not None else set()
+        if not seen.exit_code or self.comparison.is_open:
+            return seen
+        self.comparison.is_open = True
+        again = await self._run(_BASE, wanted=failed)
+        passed = again.report.ids(TestOutcome.PASSED) if again.report is not None else set()
+        if failed & passed if failed else again.exit_code == 0:
+            whole = again if not failed else await self._run(_BASE)
+            return replace(whole, is_open=True)
+        self.comparison.is_open = False
         return seen
 
     async def _observe_again(self, cache: Path, base: str) -> Observed:
@@ -460,7 +476,7 @@ class SealedCheck(Struct):
         # With the old code, the other tests end as on the base; with sabotaged code nobody has looked.
         old = old and join_parts(runs.base, old, files) if files else old
         broken = sabotaged and join_parts(runs.new, sabotaged, files) if wanted else sabotaged
-        closer = replace(runs, old_code=old, sabotage=broken)
+        closer = replace(runs, old_code=old, sabotage=broken, unbreakable=broken is None)
         if wanted and decide(closer).noticed is False:
             closer = replace(closer, sabotage=await self._sabotage(recipe, seconds))
         return closer
@@ -526,6 +542,7 @@ class SealedCheck(Struct):
             control_touched=bool(control),
             product=[path for path in comparison.changed(PathKind.CODE) if path in comparison.base],
             command_is_new=bool(self.named) and self.named.isdisjoint(comparison.base),
+            command_touched=not self.named.isdisjoint(comparison.changed_tests()),
             code_changed=bool(comparison.changed(PathKind.CODE, PathKind.MERGED)),
             allowed=self.options.known_failures,
             expected_red=self.expected_red,

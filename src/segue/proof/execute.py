@@ -224,7 +224,8 @@ class Sandbox:
             built_at = self._environment.place / "tree"
         prepared = await asyncio.to_thread(prepare, work) if prepare is not None else Prepared(argv)
         root = self._means.seen_at(tree)
-        stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, purpose)
+        closed = not self.shares_network
+        stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, purpose, closed)
         env = self._variables(join_variables(runner.arm(stage) for runner in armed), token, watched)
         own = prepared.objects or await make_repository(tree, composed, self._objects)
         order = TreeCommand(
@@ -236,7 +237,8 @@ class Sandbox:
             self._options.timeout,
             inputs=inputs,
             built_at=built_at,
-            guarded=composed.guarded,
+            guarded=_guarded(composed, purpose),
+            is_open=composed.is_open,
             readable=(
                 *((hooks,) if watched else ()),
                 *(*self._dependencies.linked, *user_site_places(self._dependencies)),
@@ -296,6 +298,11 @@ class Sandbox:
             # Everything is compiled again, because compiled files of dependencies are not as they were.
             env["PYTHONPYCACHEPREFIX"] = f"/tmp/{token}"  # noqa: S108 - inside of the sandbox
         return env
+
+
+def _guarded(composed: Composed, purpose: Purpose) -> tuple[str, ...]:
+    """Return what the command cannot write. The sources of tests that are built in may be taken away."""
+    return tuple(path for path in composed.guarded if not (purpose.blind and path.endswith("_test.go")))
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ def make_git(folder: Path, source: GitSource) -> None:
     common = objects.common_dir
     for name in ("objects/info", "refs", "info"):
         (folder / name).mkdir(parents=True)
-    (folder / "objects/info/alternates").write_text(f"{common}/objects\n")
+    (folder / "objects/info/alternates").write_bytes(os.fsencode(f"{common}/objects\n"))
     (folder / "config").write_text(objects.format().replace("bare = true", "bare = false"))
     for place, name in (
         (git_dir, "HEAD"),

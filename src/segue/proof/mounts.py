@@ -74,16 +74,20 @@ class Mounted(Struct, frozen=True):
             inputs = {**self._git_entry(order.work), **inputs}
         empty = private_folder(order.work / "empty")
         inputs |= dict.fromkeys(caches_within(order.inputs), empty)
+        noted = order.guarded if order.is_open else ()
+        before = await asyncio.to_thread(note_files, order.tree, noted)
         line = wrap(self.choice, Mounts(order, self.trees.home, self.private, inputs, git))
         # Its variables are in the line: what sets up the mounts is no check.
         running = capture_mounted(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
-        return await run_bounded(running, order)
+        ended = await run_bounded(running, order)
+        after = await asyncio.to_thread(note_files, order.tree, noted)
+        return replace(ended, changed=differing(before, after))
 
     async def _run_ordinary(self, order: TreeCommand) -> Ended:
         """Run a command on a tree that seems to be the user's: no mount leads there, and none guards it."""
         home = self.trees.home
         around = await asyncio.to_thread(surround, order.work, order.tree, home, hidden_places())
-        guarded, order = order.guarded, replace(order, guarded=())
+        guarded, order = order.guarded, replace(order, is_open=True)
         if around is not None:
             order = replace(order, tree=around.tree)
         packages, inputs = await asyncio.to_thread(_place_packages, order)
@@ -240,7 +244,8 @@ def _visible(mounts: Mounts) -> Iterator[Path]:
 
 def _guards(mounts: Mounts) -> Iterator[str]:
     """Yield mounts that keep files from being written, removed, or renamed away with their folder."""
-    tree, root, guarded = mounts.order.tree, mounts.root, mounts.order.guarded
+    tree, root = mounts.order.tree, mounts.root
+    guarded = () if mounts.order.is_open else mounts.order.guarded
     files, sealed = _whole_folders(guarded) if len(guarded) > _MOST_FILES else (list(guarded), [])
     for folder in _ancestors([*files, *sealed]):
         yield from ("--bind", f"{tree}/{folder}", f"{root}/{folder}")

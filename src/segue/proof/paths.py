@@ -183,11 +183,18 @@ def parts_of(path: str, text: str, known: Collection[str]) -> list[str]:
         return _resolve(path, included, known) + _scripts(path, text, known)
     if name == "package.json":
         return _scripts(path, _commands(text), known)
+    inside = path.rpartition("/")[0]
     if name.endswith(".py"):
-        inside = path.rpartition("/")[0]
         modules = _IMPORTED.findall(text) if inside else []
         return [file for module in modules if (file := f"{inside}/{module}.py") in known]
-    return _resolve(path, _SOURCED.findall(text), known)
+    # What it takes from elsewhere, or from the root, is more likely what it looks at.
+    near = [inside] if inside else []
+    sourced = _resolve(path, _SOURCED.findall(text), known)
+    return [
+        file
+        for file in sourced
+        if file.rpartition("/")[0] in near or file.partition("/")[0] in SCRIPT_FOLDERS
+    ]
 
 
 def _commands(text: str) -> str:

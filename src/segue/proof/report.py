@@ -88,6 +88,8 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """What makes its tests say less than those of other runners."""
     equal: tuple[str, ...] = ()
     """Classes of the product whose values equal any other, so that comparing with them says nothing."""
+    apart: tuple[str, ...] = ()
+    """Calls by tests that the product answers otherwise where nothing tells that tests run."""
 
     def ids(self, outcome: TestOutcome) -> frozenset[str]:
         """Return the ids of the tests that ended so; files that could not be loaded are not tests."""
@@ -121,8 +123,15 @@ def join_reports(reports: Iterable[Report]) -> Report | None:
     # A runner that ran nothing has no canary; one that ran tests without a canary says less than the others.
     canary = join_canaries(report.canary for report in found if report.tests)
     equal = dict.fromkeys(name for report in found for name in report.equal)
+    apart = dict.fromkeys(words for report in found for words in report.apart)
     return Report(
-        tests, sum(one.files for one in found), canary, tuple(names), tuple(weak), equal=tuple(equal)
+        tests,
+        sum(one.files for one in found),
+        canary,
+        tuple(names),
+        tuple(weak),
+        equal=tuple(equal),
+        apart=tuple(apart),
     )
 
 

@@ -28,6 +28,8 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
     opened: tuple[str, ...] | None = None
     """Files of the tree that were opened while it ran; None: not known."""
     seconds: float = 0.0
+    is_open: bool = False
+    """Whether tests of the base write to files of the tests, so that these can only be watched."""
 
     @property
     def tests(self) -> int:
@@ -48,6 +50,8 @@ class Runs(Struct, frozen=True):
     """Code of the base with the new tests; None: no test was added or changed, or no code."""
     sabotage: Observed | None = None
     """Like `new`, but the changed code raises; None: not tried."""
+    unbreakable: bool = False
+    """Whether nothing of the change could raise, as in a file of data: then its absence decides."""
     ordinary: Observed | None = None
     """Like `new`, but started as the user would, where that ends otherwise."""
     kind: TaskKind = TaskKind.BUILD
@@ -59,6 +63,8 @@ class Runs(Struct, frozen=True):
     """Files of the product that the agent changed or removed."""
     command_is_new: bool = False
     """Whether the base has none of the files that the command names."""
+    command_touched: bool = False
+    """Whether the task has changed one of them."""
     code_changed: bool = True
     allowed: Collection[str] = ()
     """Globs of tests that may fail."""

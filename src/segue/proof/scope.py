@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 
 from segue.domain.amounts import list_all
+from segue.domain.annotations import differ_in_types
 from segue.domain.comments import differ_in_comments
 from segue.proof.paths import Classifier, PathKind
+from segue.proof.removed import list_removed
 from segue.proof.trees import TreeEntry, find_mentions, read_text
 from segue.system.git.objects import Objects
 
@@ -47,6 +50,8 @@ class ChangePart(StrEnum):
     DOCS = "documentation"
     TESTS = "tests"
     UNREAD = "files that no code and no check here reads"
+    REMOVED = "definitions that nothing names any more"
+    TYPES = "annotations"
     PROGRAM = "program"
 
 
@@ -55,6 +60,8 @@ class Scope(Struct, frozen=True):
 
     parts: tuple[ChangePart, ...] = ()
     paths: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    """The definitions that nothing names any more."""
 
     @property
     def is_empty(self) -> bool:
@@ -69,9 +76,14 @@ class Scope(Struct, frozen=True):
     @property
     def untestable(self) -> str:
         """Why no test could tell the change; empty: one could, or nothing was changed."""
-        if not self.parts or ChangePart.PROGRAM in self.parts:
+        if not self.parts or not {ChangePart.PROGRAM, ChangePart.TYPES}.isdisjoint(self.parts):
             return ""
         return f"only {list_all(self.parts, len(ChangePart))} were changed"
+
+    @property
+    def keeps_code(self) -> bool:
+        """Whether code was changed in annotations only: a program may read them, but does what it did."""
+        return ChangePart.TYPES in self.parts and ChangePart.PROGRAM not in self.parts
 
 
 async def measure_scope(
@@ -81,8 +93,12 @@ async def measure_scope(
     changed = sorted(path for path in {**base, **head} if base.get(path) != head.get(path))
     parts: dict[ChangePart, None] = {}
     data: list[str] = []
+    removed: set[str] = set()
     for path in sorted(changed, key=lambda path: not path.endswith(_PROGRAMS)):  # one program decides
         part = await _sort(objects, base, head, path, classifier)
+        if part is ChangePart.PROGRAM and (gone := await _find_unnamed(objects, base, head, path)):
+            part = ChangePart.REMOVED
+            removed |= gone
         if part is None:
             data.append(path)
         else:
@@ -92,7 +108,16 @@ async def measure_scope(
     if data:
         is_read = any(path in named for path in data) or await _is_read(objects, head, data)
         parts[ChangePart.PROGRAM if is_read else ChangePart.UNREAD] = None
-    return Scope(tuple(sorted(parts, key=list(ChangePart).index)), tuple(changed))
+    ordered = sorted(parts, key=list(ChangePart).index)
+    return Scope(tuple(ordered), tuple(changed), tuple(sorted(removed)))
+
+
+async def _find_unnamed(objects: Objects, base: Entries, head: Entries, path: str) -> set[str]:
+    """Return which definitions a program lacks now, if that is all and nothing names them any more."""
+    gone = list_removed(path, *[await read_text(objects, tree, path) for tree in (base, head)])
+    if path not in head:
+        gone |= {PurePosixPath(path).stem} if gone else set()
+    return set() if not gone or await find_mentions(objects, _programs(head), gone) else gone
 
 
 async def _sort(
@@ -110,6 +135,8 @@ async def _sort(
             return ChangePart.COMMENTS
         if differ_in_comments(path, before, after, for_tools=True):
             return ChangePart.ORDERS
+        if differ_in_types(path, before, after):
+            return ChangePart.TYPES
     kind = classifier.kind(path, path not in base)
     if kind is PathKind.TEST or path.rpartition("/")[2] == "conftest.py":
         return ChangePart.TESTS
@@ -130,8 +157,12 @@ def _examples(text: str) -> list[str]:
     ]
 
 
+def _programs(tree: Entries) -> Entries:
+    return {path: entry for path, entry in tree.items() if path.endswith(_PROGRAMS)}
+
+
 async def _is_read(objects: Objects, head: Entries, paths: Collection[str]) -> bool:
     """Return whether a program names one of these files, or a folder that it is in."""
     names = {part for path in paths for part in path.split("/") if len(part) > _TOO_SHORT}
-    programs = {path: entry for path, entry in head.items() if path.endswith(_PROGRAMS) and path not in paths}
+    programs = {path: entry for path, entry in _programs(head).items() if path not in paths}
     return bool(names and programs and await find_mentions(objects, programs, names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import shlex
 import shutil
 import time
@@ -427,7 +428,7 @@ class Sealer:
             machine_facts(environment({}, network=True)),
             self._isolation.opened,
         )
-        facts = msgspec.json.encode((list(argv), tree, repr(options), inputs, sealed, *left_out))
+        facts = os.fsencode(repr((list(argv), tree, options, inputs, sealed, *left_out)))
         name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"
         return (self._options.bases or self._scratch / "base") / name
 

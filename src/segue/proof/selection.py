@@ -106,10 +106,12 @@ def join_parts(whole: Observed, part: Observed, files: Collection[str]) -> Obser
     left = TestOutcome.FAILED in {case.outcome for case in rest.values()}
     unexplained = whole.exit_code if left or not whole.report.failed else 0
     opened = None if whole.opened is None or part.opened is None else (*whole.opened, *part.opened)
+    joined = join_reports((others, part.report))
     return replace(
         part,
         exit_code=part.exit_code or unexplained,
-        report=join_reports((others, part.report)),
+        # One command is meant: as the base of the next task, it must not ask for the runners of both.
+        report=joined and replace(joined, files=whole.report.files),
         output=f"{whole.output}\n{part.output}",
         changed=tuple(dict.fromkeys((*whole.changed, *part.changed))),
         opened=opened and tuple(dict.fromkeys(opened)),

@@ -140,10 +140,14 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
         if v.task == e.PLAN_GATE
         else f"waits for a person after task {v.task}: {v.text}"
     ),
-    e.TaskCommented: lambda v: f"{v.by} on {'the plan' if v.task == e.PLAN_GATE else v.task}: {v.text}",
+    e.TaskCommented: lambda v: (
+        f"{v.by} on {'the plan' if v.task == e.PLAN_GATE else v.task}: {v.text}"
+        f"{' (the task was done by then: nobody has got it)' if v.how == 'late' else ''}"
+    ),
     e.WordsDelivered: lambda v: f"the agent has got what was said, {_WAYS[v.how]}",
     e.GatePassed: lambda v: f"a person let it continue after task {v.task}",
     e.TaskBlocked: lambda event: f"task {event.task} waits for {', '.join(event.by)}: {event.why}",
+    e.TaskMarked: lambda v: f"{v.by} decided about task {v.task}: {v.reason}" if v.by else None,
     e.TaskEnded: _describe_task_end,
     e.WorkKept: _describe_kept,
     e.StepAdopted: lambda _: "continues where it was interrupted",

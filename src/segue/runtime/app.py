@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.config.load import LoadedSettings, load
+from segue.config.load import LoadedSettings, load, refuse_unknown
 from segue.config.trust import Untrusted, trust_command
 from segue.domain.errors import ToolMissing, UsageError
 from segue.domain.run import Run
@@ -321,6 +321,7 @@ def _check_trust(loaded: LoadedSettings, need: Need) -> None:
     if project is None or project.is_trusted:
         return
     if need == "all" or any(name in _PLACE for name in (*project.held, *project.removed)):
+        refuse_unknown(project)
         raise Untrusted(project)
 
 

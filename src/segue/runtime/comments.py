@@ -176,6 +176,11 @@ def describe_way(key: str, way: Delivery | None) -> str:
             return f"The agent of task {key} gets it at its next turn, once it has ended this one."
         case "launch":
             return f"The agent of task {key} gets it with its next launch at the latest."
+        case "late":
+            return (
+                f"Task {key} was done before its agent could get it. Once the run has ended, have it done "
+                f'again: segue task comment {key} "…"'
+            )
     return f"Nobody works on the run: the agent of task {key} gets it when the run continues."
 
 

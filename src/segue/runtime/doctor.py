@@ -143,7 +143,9 @@ async def examine(app: App) -> Diagnosis:
     means = await asyncio.to_thread(_isolation, app)
     readable = work if database.ok else _UNREAD
     found = [_python(), _git(), await _repository(app, place, None if away else readable)]
-    found += [_identity(place, await _author(place)), _trust(app), database, _tasks(work), *means, sealed]
+    if not isinstance(place, SegueError):
+        found.append(_identity(await place[0].author()))
+    found += [_trust(app), database, _tasks(work), *means, sealed]
     found += [_containment(), _checks(app), _judge(app)]
     checks = [*found, *(_agent(report, report.name == chain[0]) for report in agents)]
     there = None if isinstance(place, SegueError) else place
@@ -162,10 +164,6 @@ def _find_work(app: App) -> FoundWork | SegueError:
         return find_work(app)
     except SegueError as error:
         return error
-
-
-async def _author(place: tuple[Repository, Snapshot] | SegueError) -> str:
-    return "" if isinstance(place, SegueError) else await place[0].author()
 
 
 def agent_reports(app: App, names: Sequence[str] = ()) -> list[AgentReport]:
@@ -250,10 +248,10 @@ def _failed(what: str, error: SegueError, *, needed: bool = True) -> HealthCheck
     return HealthCheck(what, False, error.message, error.hint, needed, error.exit_code)
 
 
-def _identity(place: tuple[Repository, Snapshot] | SegueError, author: str) -> HealthCheck:
+def _identity(author: str) -> HealthCheck:
     """Say under which name Segue commits; it needs none of its own."""
-    if author or isinstance(place, SegueError):
-        return HealthCheck("git identity", True, author or "not looked for")
+    if author:
+        return HealthCheck("git identity", True, author)
     detail = "none: Segue commits as Segue <segue@localhost>"
     return HealthCheck("git identity", False, detail, INTRODUCE, needed=False)
 
@@ -323,8 +321,9 @@ def _seal(app: App) -> HealthCheck:
     """Say how well checks can be kept out of an agent's reach here."""
     strength, why = seal_strength(choose_means(app.isolation()))
     fix = "Install bubblewrap, e.g. apt install bubblewrap" if sys.platform.startswith("linux") else ""
-    detail = f"{strength}: {why}" if why else strength.value
-    return HealthCheck("sealed checks", strength is Seal.SEALED, detail, fix, needed=False)
+    is_sealed = strength is Seal.SEALED
+    detail = "out of the agent's reach" if is_sealed else ": ".join(filter(None, (strength, why)))
+    return HealthCheck("sealed checks", is_sealed, detail, fix, needed=False)
 
 
 def _containment() -> HealthCheck:
@@ -357,7 +356,7 @@ def _judge(app: App) -> HealthCheck:
         return HealthCheck("judge", True, f"{settings.judged_by} (from {app.loaded.where('judged_by')})")
     if has_model_judge(app):
         return HealthCheck("judge", True, f"the model {settings.judge.model}")
-    detail = f"the agent that does the work: {settings.judge.api_key_env} is not set"
+    detail = f"the agent that does the work; a model would, with {settings.judge.api_key_env}"
     return HealthCheck("judge", True, detail)
 
 

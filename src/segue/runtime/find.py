@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LOG = Log("runs")
 NEWEST = ("last", "latest")
 """Words for the newest run."""
+_SHORTEST = 4
+"""How long a part of an id must be: `2`, which begins all of them, is rather a task."""
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
 
@@ -74,10 +76,11 @@ def _named(store: Store, name: str | None) -> Run | None:
     if name is None or name in NEWEST:
         return None
     run = store.run(name)
-    if run is None:
+    if run is None or (len(name) < _SHORTEST and run.id != name):
+        task = f"   A task of the newest: segue status last {name}" if name.isdigit() else ""
         raise UsageError(
             f"There is no run {name!r}.{_meant(store, name)}",
-            hint="List the runs: segue status   The newest is `last`",
+            hint=f"List the runs: segue status   The newest is `last`{task}",
         )
     return run
 

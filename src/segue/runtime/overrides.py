@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,17 +13,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.delivery import Delivered
-from segue.domain.errors import Locked, UsageError
+from segue.domain.errors import Locked, SegueError, UsageError
 from segue.domain.events import TaskMarked
 from segue.domain.proof import accept
-from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
+from segue.domain.results import EndOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskStatus
-from segue.flow.phase import PHASES
+from segue.flow.earlier import find_left
 from segue.flow.say import said_about
 from segue.flow.words import topic_of
 from segue.ports import Source
 from segue.runtime.app import App
+from segue.runtime.background import start_resume
 from segue.runtime.delivery import Delivering, choose_target
 from segue.runtime.past import read_history
 from segue.runtime.pull_request import find_returned
@@ -42,6 +44,9 @@ AT_WORK = ("running", "parked")
 """The states of a task that an agent works on, or would if it could."""
 _NOT_AT_WORK = ("pending", "waiting", "blocked", "needs_human")
 """The states of a task that has not begun, or would begin again."""
+_ALLOWED = {"comment": (*_NOT_AT_WORK, *AT_WORK), "skip": _NOT_AT_WORK}
+"""The states of a task in which the process that drives the run takes something; all else once it failed."""
+_ENDED = ("done", "skipped")
 
 
 async def accept_lane(
@@ -147,7 +152,7 @@ def find_task(source: Source, key: str) -> Task:
 async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: str = "") -> bool:
     """Write the decision into the source and the journal.
 
-    While the run works, it skips a task itself that has not begun: then the result is True.
+    While the run works, it does so itself, between two tasks: then the result is True.
     """
     try:
         if run.spec.origin is not None:
@@ -155,17 +160,32 @@ async def decide(app: App, run: Run, key: str, reason: str, *, skip: bool, via: 
         else:
             await _decide_here(app, run, key, reason, skip, via)
     except Locked as busy:
-        if not skip:
-            raise
-        await tell_running(app, run, key, {"skip": reason}, via, busy)
+        await tell_running(app, run, key, {"skip" if skip else "accept": reason}, via, busy)
         return True
     return False
 
 
-async def tell_running(app: App, run: Run, key: str, words: Mapping[str, str], via: str, busy: Locked) -> str:
+def describe_later(key: str, *, skip: bool) -> str:
+    """Say what the process that drives a run does with a decision that it was sent."""
+    return f"The run works: it will {'skip' if skip else 'accept'} task {key} before it begins another one."
+
+
+async def try_again(app: App, run: Run, key: str, via: str = "") -> bool:
+    """Have a task tried again that failed; the result is True where the run works and does it later."""
+    if state_of(run) in ACTIVE:
+        await tell_running(app, run, key, {"retry": ""}, via)
+        return True
+    await start_resume(app, run)
+    return False
+
+
+async def tell_running(
+    app: App, run: Run, key: str, words: Mapping[str, str], via: str, busy: Locked | None = None
+) -> str:
     """Send words about a task to the process that drives the run: a decision, or something for its agent.
 
-    Returns the state of the task. Raises `busy` if the task is done, or is being worked on and to be skipped.
+    Returns the state of the task. Refused, with the reason, if it is in a state in which nobody would take
+    them; `busy` says why nobody else may decide.
     """
     if run.spec.origin is not None:
         by = getpass.getuser()
@@ -175,12 +195,40 @@ async def tell_running(app: App, run: Run, key: str, words: Mapping[str, str], v
         task = load_view(store, run).tasks.get(key)
         if task is None:
             raise UsageError(f"There is no task {key!r} in run {run.id}.", hint="See: segue task list")
-        is_said = "comment" in words
-        if task.state not in (*_NOT_AT_WORK, *(AT_WORK if is_said else ())):
-            raise busy
-        topic = said_about(key) if is_said else topic_of(key)
-        store.send(run.id, topic, {**words, "by": ", ".join(filter(None, (by, via)))})
-    return task.state
+        verb = next(iter(words))
+        allowed = _ALLOWED.get(verb, ("needs_human",))
+        if task.state not in allowed:
+            raise _explain(run, key, task.state, verb, busy)
+        topic, sent = said_about(key) if verb == "comment" else topic_of(key), uuid.uuid4().hex
+        store.send(run.id, topic, {**words, "by": ", ".join(filter(None, (by, via)))}, sent)
+        state = load_view(store, run).tasks[key].state
+        if state not in allowed and store.withdraw(run.id, sent):  # it began, or ended, meanwhile
+            raise _explain(run, key, state, verb, busy)
+    return state
+
+
+_VERBS = {
+    "skip": ("skipped", 'segue task skip {} --reason "…"'),
+    "accept": ("accepted", "segue task accept {}"),
+    "retry": ("tried again", ""),
+}
+
+
+def _explain(run: Run, key: str, state: str, verb: str, busy: Locked | None) -> SegueError:
+    """Say why something is not taken about a task while a process works on its run, and what to type."""
+    if busy is not None and state_of(run) not in ACTIVE:
+        return busy
+    if state in _ENDED and verb == "comment":
+        what = f"Task {key} is {state}; it is opened again only while nobody works on the run"
+        hint = f'When the run has ended: segue task comment {key} "…"'
+        return Locked(f"{what}.", kept="Nothing was changed.", hint=hint)
+    if state in _ENDED:
+        return _already_done(run, key, state)
+    decided, command = _VERBS[verb]
+    what = f"Task {key} is {'being worked on' if state in AT_WORK else state}, so it cannot be {decided} now"
+    steps = ["segue stop {}", *filter(None, (command.format(key),)), "segue resume {}"]
+    hint = f"Stop the run first: {' && '.join(steps).format(run.id, run.id)}"
+    return Locked(f"{what}.", kept="Nothing was changed.", hint=hint)
 
 
 async def _decide_here(app: App, run: Run, key: str, reason: str, skip: bool, via: str) -> None:
@@ -197,9 +245,9 @@ async def _decide_here(app: App, run: Run, key: str, reason: str, skip: bool, vi
         await _write(held.journal, task, held.by, reason, skip, source, left)
 
 
-def _already_done(run: Run, key: str) -> UsageError:
+def _already_done(run: Run, key: str, state: str = "done") -> UsageError:
     return UsageError(
-        f"Task {key} is already done.",
+        f"Task {key} is already {state}.",
         kept="Nothing was changed.",
         hint=f"What became of it: segue proof {run.id} {key}",
     )
@@ -267,10 +315,7 @@ async def _write(
 
 def _left(journal: Journal, task: Task) -> tuple[str | None, str | None]:
     """Return the commit and branch where the last launch left its work: the next task builds on it."""
-    editing = {phase.name for phase in PHASES.values() if phase.edits}
-    steps = [step for step in journal.steps(f"task/{task.key}/") if step.ended and step.phase in editing]
-    launches = [read_as(LaunchOutput, step.output) for step in steps]
-    left = next((launch for launch in reversed(launches) if launch.branch), None)
+    left = find_left(journal.steps(f"task/{task.key}/"))
     return (left.head or None, left.branch) if left else (None, None)
 
 

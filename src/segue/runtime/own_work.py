@@ -77,7 +77,7 @@ class CheckedWork(Struct, frozen=True):
 
     def lacks(self, required: Level | None) -> str:
         """Return why the work is not proven well enough; empty: it is, or it is refuted anyway."""
-        if required is None or self.proof is None or reaches(self.proof, required, TaskKind.BUILD, False):
+        if required is None or self.proof is None or reaches(self.proof, required, TaskKind.BUILD):
             return ""
         why = f": {self.proof.reasons[0]}" if self.proof.reasons else ""
         return f"The work is `{self.proof.level}`, but `{required}` is required{why}."

@@ -178,6 +178,9 @@ def _unknown(socket: str, name: str, also: Iterable[str]) -> UsageError:
 
 def _describe_meant(name: str, known: Sequence[str]) -> str:
     """Suggest what is meant: `claude-code` and `Claude Code` are claude, `gpt-5` is a model of codex."""
+    agent, slash, model = name.partition("/")
+    if slash and agent in known:
+        return f" A model follows a colon: {agent}:{model}"
     words = name.casefold().replace("_", "-").replace(" ", "-").split("-")
     if inside := next((one for one in known if one in words), None):
         return f" Did you mean {inside!r}?"

@@ -25,6 +25,7 @@ from segue.domain.errors import (
     StoreFull,
     TimeLimit,
     WaitsElsewhere,
+    WorkspaceError,
 )
 from segue.domain.events import NoticeGiven, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.results import read_launch
@@ -129,6 +130,8 @@ class _Session:
         self._journal = journal
         self._view = view
         self._before = view.done
+        self._refused = ""
+        """Why the remote does not take the work."""
         self._known: list[str] = []
         """Tasks that count as done although no run did them."""
         self._returned = PullRequestFeedback.of(opened, store, journal, view)
@@ -161,7 +164,7 @@ class _Session:
             if away is not None and error is None:  # the work is done, and still to be handed over
                 error, state = away, state_after(away)
             wake = error.until if isinstance(error, WaitsElsewhere) else None
-            await close_run(self._journal, state, error.message if error else "", wake)
+            await close_run(self._journal, state, error.message if error else self._refused, wake)
         except StoreError as broken:
             broken.kept = " ".join(filter(None, (broken.kept, self._name_work())))
             raise
@@ -183,6 +186,8 @@ class _Session:
             said = f"The work could not be pushed yet. {away.message} It is in the database."
             await self._journal.emit(NoticeGiven(said))
             return WaitsElsewhere(said, time.time() + _LONGEST_WAIT)
+        except WorkspaceError as refused:
+            said = self._refused = refused.message
         await self._journal.emit(NoticeGiven(said))
         return None
 

@@ -38,10 +38,18 @@ def select_tasks(listing: TaskList, chosen: TaskChoice = ALL) -> tuple[str, ...]
         return ()
     common = set.intersection(*map(set, limits))
     if not common:
-        raise UsageError("No task is in all of these parts of the source.", hint="See: segue task list")
+        raise UsageError(f"No task is in all of these: {_describe(chosen)}.", hint="See: segue task list")
     if chosen.only and chosen.start is None and len(limits) == 1:
         return chosen.only
     return tuple(key for key in keys if key in common)
+
+
+def _describe(chosen: TaskChoice) -> str:
+    """Name the parts of a source that a run is limited to, by their options."""
+    named = {"--task": chosen.only, "--story": chosen.stories, "--phase": chosen.phases}
+    parts = [f"{option} {' or '.join(names)}" for option, names in named.items() if names]
+    start = [f"--from {chosen.start}"] if chosen.start is not None else []
+    return ", ".join([*parts, *start, *(["--until-checkpoint"] if chosen.until_checkpoint else [])])
 
 
 def _by_key(keys: Sequence[str], chosen: TaskChoice) -> Iterator[Sequence[str]]:

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.domain.installed import source_of
+from segue.domain.pattern import pattern
 
 if TYPE_CHECKING:
     from segue.ports import SourceRequest
 
 TASKS = "tasks.md"
 GITHUB = "github:"
+_COPIED = pattern(
+    r"(?:(?:https?://)?(?:www\.)?github\.com/|git@github\.com:)[\w.-]+/[\w.-]+(?:/issues/?\d*|#\d+)?"
+)
+"""An address as it is copied from a browser or from `git remote -v`."""
 _DEEPEST = 4
 _SKIPPED = frozenset({"node_modules", "vendor", "venv", "dist", "build", "target", "__pycache__"})
 
@@ -25,7 +30,7 @@ def is_table(named: str) -> bool:
 
 def is_github(named: str) -> bool:
     """Return whether issues on GitHub are named."""
-    return named.startswith((GITHUB, "https://github.com/"))
+    return named.startswith((GITHUB, "https://github.com/")) or _COPIED.fullmatch(named) is not None
 
 
 def is_prompt(given: str, here: Path = Path()) -> bool:

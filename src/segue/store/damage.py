@@ -206,6 +206,16 @@ def _is_needed(database: Database, damage: Damage) -> bool:
     return not any(end.get("done") is True and end.get("task") in tasks for end in ends)
 
 
+def mend_aside(copy: Database) -> None:
+    """Repair a copy that only this process reads, and name what is damaged."""
+    found = find_damage(copy)
+    for one in found:
+        tell_damaged(one.name)
+    with copy.transaction():
+        for one in found:
+            repair(copy, one)
+
+
 def repair_all(database: Database, found: list[Damage]) -> tuple[Path | None, list[str]]:
     """Repair what was found; return a copy of the file made before, and what each repair means."""
     copy = database.copy(".damaged")

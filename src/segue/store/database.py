@@ -162,6 +162,9 @@ class Database(Protocol):
     def copy(self, ending: str) -> Path | None:
         """Copy the database to a file beside it, as it was last committed; None where that is not a file."""
 
+    def aside(self) -> Database | None:
+        """Return a private copy of the database, as it was last committed; None where that is not a file."""
+
     def close(self) -> None:
         """Close the connection."""
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -280,10 +280,20 @@ class Journal:
                 raise
         return found[0][1] if found else None
 
-    async def has_signal(self, topic: str) -> bool:
-        """Return whether a signal on the topic waits to be taken."""
+    async def topics(self) -> frozenset[str]:
+        """Return the topics on which signals wait to be taken."""
         database = self._keeper.writer.database
-        return bool(await self._keeper.attempt(lambda: signals.is_left(database, self._id, topic)))
+        return await self._keeper.attempt(lambda: signals.topics(database, self._id)) or frozenset()
+
+    async def hear(self, topics: Collection[str]) -> None:
+        """Return as soon as a signal on one of the topics waits to be taken."""
+        database = self._keeper.writer.database
+
+        def look() -> bool | None:
+            return not signals.topics(database, self._id).isdisjoint(topics) or None
+
+        with self._interruptible():
+            await self._keeper.changes.until(lambda: self._keeper.attempt(look), self._id)
 
     async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
         """Set the state of the run."""

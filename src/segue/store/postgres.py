@@ -200,6 +200,9 @@ class Postgres:
         """Return None: a server has backups of its own."""
         return None
 
+    def aside(self) -> None:
+        """Return None: a server keeps no text that was cut."""
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

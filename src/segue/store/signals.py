@@ -34,10 +34,16 @@ def leave(database: Database, run_id: str, topic: str, payload: Payload, signal_
     return added == 1
 
 
-def is_left(database: Database, run_id: str, topic: str) -> bool:
-    """Return whether there is a signal on the topic that nobody took."""
-    sql = "SELECT 1 FROM orchestrator_signals WHERE run_id = ? AND topic = ? AND consumed_by IS NULL LIMIT 1"
-    return bool(ask(database, sql, run_id, topic))
+def topics(database: Database, run_id: str) -> frozenset[str]:
+    """Return the topics on which there are signals that nobody took."""
+    sql = "SELECT DISTINCT topic FROM orchestrator_signals WHERE run_id = ? AND consumed_by IS NULL"
+    return frozenset(topic for (topic,) in ask(database, sql, run_id))
+
+
+def withdraw(database: Database, run_id: str, signal_id: str) -> bool:
+    """Remove a signal that nobody took; False if somebody has taken it. Runs inside a transaction."""
+    sql = "DELETE FROM orchestrator_signals WHERE run_id = ? AND id = ? AND consumed_by IS NULL"
+    return database.change(sql, run_id, signal_id) == 1
 
 
 def take(

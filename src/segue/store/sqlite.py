@@ -13,7 +13,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.errors import AGAIN, QueryError, StoreError, StoreFull
+from segue.domain.errors import AGAIN, DamagedRecord, QueryError, StoreError, StoreFull
 from segue.store.database import ASK_HINT, RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
 from segue.store.migrate import Word, migrate, words
 from segue.system.files import create_new
@@ -37,6 +37,7 @@ _REFUSALS = (
     ("prohibited", "answers nothing but SELECT here", "Ask with a single SELECT."),
     ("one statement", "answers nothing but SELECT here", "Ask with a single SELECT."),
 )
+_BAD_JSON = "malformed JSON"
 _EXPLANATIONS = (
     (
         "not a database",
@@ -44,7 +45,6 @@ _EXPLANATIONS = (
         "Name another file with --database-url, or move this one away.",
     ),
     ("is a folder", "is a folder, not a file", "Name a file with --database-url, or move the folder away."),
-    ("malformed JSON", "has a damaged record", "See what can be had: segue db repair"),
     ("malformed", "is damaged", "Restore a copy of the file, or move it away to start again."),
     ("unable to open", "cannot be opened", "Check that the folder exists and that you may write to it."),
     ("readonly", "cannot be written", "Check who owns the file and its folder, or name another one."),
@@ -59,13 +59,13 @@ _EXPLANATIONS = (
 
 
 class Sqlite:
-    """One connection to an SQLite file; path `None` is a database in memory."""
+    """One connection to an SQLite file; path `None` is a private database, in memory if small."""
 
     poll_seconds = 0.05
     pauses: Sequence[float] | LongWait = RETRY_PAUSES
 
     def __init__(self, path: Path | None, read_only: bool = False, image: bytes = b"") -> None:
-        """`image` is what a database in memory begins with."""
+        """`image` is what a private database begins with."""
         if sqlite3.sqlite_version_info < FLOOR:
             raise StoreError(
                 f"SQLite {sqlite3.sqlite_version} is too old: Segue needs 3.38 or newer.",
@@ -219,6 +219,13 @@ class Sqlite:
         made.rename(target)  # so that a copy is whole
         return target
 
+    def aside(self) -> Sqlite:
+        """Return a private copy of what is committed."""
+        copy = Sqlite(None)
+        with self._explain_errors():
+            self._connection.backup(copy._connection)
+        return copy
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
@@ -235,7 +242,7 @@ class Sqlite:
 
     def _connect(self) -> sqlite3.Connection:
         if self._path is None:
-            return _raw_connection(":memory:")
+            return _raw_connection("")
         if self._path.is_dir():
             raise sqlite3.OperationalError("it is a folder")
         if self._read_only:
@@ -258,7 +265,7 @@ class Sqlite:
             for sign, meaning, hint in _REFUSALS:
                 if sign in str(error):
                     raise QueryError(f"The database {self._path} {meaning} ({error}).", hint=hint) from error
-            if not any(sign in str(error) for sign, *_ in _EXPLANATIONS):
+            if not any(sign in str(error) for sign in (_BAD_JSON, *(sign for sign, *_ in _EXPLANATIONS))):
                 raise QueryError(f"The database cannot answer this: {error}.", hint=ASK_HINT) from error
             raise
 
@@ -268,6 +275,8 @@ class Sqlite:
         try:
             yield
         except sqlite3.Error as error:
+            if _BAD_JSON in str(error):
+                raise DamagedRecord(f"something in {self._path}", str(error)) from error
             for sign, meaning, hint in _EXPLANATIONS:
                 if sign in str(error):
                     message = f"The database {self._path} {meaning} ({error})."
@@ -350,6 +359,7 @@ _WORDS: dict[str, Word] = {
     "instant": lambda column, _path: f"strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')",
     "each": lambda name, path: f"json_each({_place(path[0], path[1:])}) {name}",
     "position": lambda name, _path: f"{name}.key + 1",
+    "forget": lambda view, _path: f"DROP VIEW {view}",
 }
 
 
@@ -410,7 +420,7 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
 def _in_sqlite(statement: str) -> str:
     if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
         return ""
-    statement = words(statement, _WORDS)
+    statement = words(statement.replace("CREATE OR REPLACE VIEW", "CREATE VIEW"), _WORDS)
     # A column begins after something else: to try every letter of every word would take ten times as long.
     statement = re.sub(r"(?<![\w.])([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
     statement = re.sub(r"(?<![\w.])([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from segue.domain.errors import Locked, StoreAway, StoreError, UsageError
+from segue.domain.errors import DamagedRecord, Locked, StoreAway, StoreError, UsageError
 from segue.domain.log import Log
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step
 from segue.store import rows, signals
@@ -218,6 +218,10 @@ class Store:
 
         return self._transact(leave)
 
+    def withdraw(self, run_id: str, signal_id: str) -> bool:
+        """Take a signal back; False if the run has taken it."""
+        return self._transact(lambda again: signals.withdraw(self._database, run_id, signal_id) or again)
+
     def run(self, run_id: str) -> Run | None:
         """One run by its id or a unique beginning of it; UsageError when several begin so."""
         found = self._ask(_BY_ID, run_id) or self._ask(
@@ -314,9 +318,23 @@ class Store:
     def answer(
         self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
     ) -> tuple[list[str], list[Row]]:
-        """Answer like `query`, with the names of the columns and the rows as they are; JSON is text."""
+        """Answer like `query`, with the names of the columns and the rows as they are; JSON is text.
+
+        Who only reads is answered from what can be had of damaged records, which are named.
+        """
         with self._lock:
-            return look(self._database, sql, arguments, limits)
+            try:
+                return look(self._database, sql, arguments, limits)
+            except DamagedRecord:
+                copy = self._database.aside() if self._read_only and not self._opened else None
+                if copy is None:
+                    raise
+                from segue.store.damage import mend_aside
+
+                mend_aside(copy)
+                self._database.close()
+                self._database = copy
+                return look(self._database, sql, arguments, limits)
 
     def table(
         self, name: str, as_text: bool = False, runs: Sequence[str] | None = None

@@ -194,7 +194,7 @@ def _user_secrets(home: Path, _minute: int) -> list[str]:
 def _configurations(git: Path) -> Iterator[Path]:
     """Yield the files with the configuration of a repository, of a work tree and of submodules."""
     if not git.is_dir():
-        pointed = _read(git).removeprefix("gitdir:").strip()
+        pointed = os.fsdecode(read_start(git)).removeprefix("gitdir:").strip()
         git = git.parent / pointed if pointed else git
     shared = _read(git / "commondir").strip()
     for place in dict.fromkeys((git, git / shared)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 from msgspec import Struct
@@ -52,24 +53,24 @@ def find_chain(view: RunView, now: float) -> list[ChainLink]:
     ms = round(now * 1000)
     stretches = [stretch for stretch in list_stretches(view) if stretch.session == view.work.session]
     ends = [(ms if one.end is None else one.end, place) for place, one in enumerate(stretches)]
+    ended = sorted((one.end, place) for place, one in enumerate(stretches) if one.end is not None)
     place = max(ends)[1] if ends else None
     chain: list[ChainLink] = []
     while place is not None:
-        last, before = stretches[place], _find_before(stretches, place)
+        last, before = stretches[place], _find_before(stretches, ended, place)
         after, why = ("", "") if before is None else (stretches[before].task, last.why or NO_LANE)
         chain.append(ChainLink(last.task, view.tasks[last.task].title, last.seconds(ms), after, why))
         place = before
     return chain[::-1]
 
 
-def _find_before(stretches: list[Stretch], place: int) -> int | None:
+def _find_before(stretches: list[Stretch], ended: list[tuple[int, int]], place: int) -> int | None:
     """Return the place of the stretch that had to end first: of the task it waited for, else the last."""
-    stretch, earlier = stretches[place], range(place - 1, -1, -1)
+    stretch = stretches[place]
     if stretch.after:
-        return next((one for one in earlier if stretches[one].task == stretch.after), None)
-    ended = ((stretches[one].end, one) for one in earlier)
-    known = [(end, one) for end, one in ended if end is not None and end <= stretch.start]
-    return max(known)[1] if known else None
+        return next((one for one in range(place - 1, -1, -1) if stretches[one].task == stretch.after), None)
+    before = range(bisect_left(ended, (stretch.start, place)) - 1, -1, -1)
+    return next((ended[at][1] for at in before if ended[at][1] < place), None)
 
 
 def describe_lanes(view: RunView, now: float) -> list[str]:

@@ -20,6 +20,8 @@ from segue.view.task import TaskView, end_state, end_verdict
 from segue.view.work import PROVING, LaunchView, Work, total_usage
 
 _UNDER_WAY = ("running", "parked", "stopped")
+_UNSEEN = (None, "commit", "revise", "aside", "clear", "back")
+"""The phases of steps in which nobody works on a task: its phase stays what it was."""
 
 
 class RunView(Struct):
@@ -304,7 +306,7 @@ class RunView(Struct):
         # The exam is written beside the work; what the task is seen to do is the work.
         is_beside = task is not None and bool(event.agent) and self.work.is_busy(f"task/{task.key}/")
         self.work.begin_step(at.step or "", step)
-        if task is None or event.phase in (None, "commit", "revise") or is_beside:
+        if task is None or event.phase in _UNSEEN or is_beside:
             return
         self.work.unpause(task, at.ts)
         if event.phase == "merge":

@@ -201,8 +201,11 @@ class Work(Struct):
         return task.key in self._open
 
     def _set_clock(self, ts: int) -> None:
-        resting = self.under_way and all(task.state == "parked" for task in self.under_way.values())
-        self.clock = None if resting else ts
+        for task in self.under_way.values():  # a loop: this is asked twice for every event
+            if task.state != "parked":
+                self.clock = ts
+                return
+        self.clock = None if self.under_way else ts
 
     def _open_stretch(self, task: TaskView, ts: int, after: str = "", why: str = "") -> None:
         stretch = Stretch(task.key, task.lane, ts, after=after, why=why, session=self.session)

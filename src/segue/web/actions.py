@@ -12,7 +12,7 @@ from segue.runtime.app import App
 from segue.runtime.background import start_resume, stop_run
 from segue.runtime.comments import comment as store_comment
 from segue.runtime.comments import describe_way, edit_plan
-from segue.runtime.overrides import decide
+from segue.runtime.overrides import decide, describe_later, try_again
 from segue.runtime.overrides import propose as propose_run
 from segue.runtime.sources import load_run_app
 from segue.view.load import state_of
@@ -41,10 +41,9 @@ async def resume(app: App, path: Fields, _form: Fields) -> ActionResult:
 async def retry(app: App, path: Fields, _form: Fields) -> ActionResult:
     """Retry a task that could not be finished: the run is resumed and starts with it."""
     run = await _read_run(app, path["run"])
-    await start_resume(app, run)
-    return ActionResult(
-        f"Retrying task {path['task']}; the run was resumed in the background.", f"/runs/{run.id}"
-    )
+    later = await try_again(app, run, path["task"])
+    when = "The run works: it will be tried again" if later else "The run was resumed in the background"
+    return ActionResult(f"Retrying task {path['task']}. {when}.", f"/runs/{run.id}")
 
 
 async def accept(app: App, path: Fields, _form: Fields) -> ActionResult:
@@ -101,10 +100,9 @@ async def propose(app: App, path: Fields, _form: Fields) -> ActionResult:
 
 
 async def _override(app: App, path: Fields, reason: str, *, skip: bool) -> ActionResult:
-    run = await (_read_run if skip else _read_idle_run)(app, path["run"])
+    run, verb = await _read_run(app, path["run"]), "skipped" if skip else "accepted as done"
     if await decide(load_run_app(app, run), run, path["task"], reason, skip=skip):
-        return ActionResult(f"The run works: it will skip task {path['task']}.", f"/runs/{run.id}")
-    verb = "skipped" if skip else "accepted as done"
+        return ActionResult(describe_later(path["task"], skip=skip), f"/runs/{run.id}")
     return ActionResult(f"Task {path['task']} was {verb}. Resume the run to continue.", f"/runs/{run.id}")
 
 

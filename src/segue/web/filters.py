@@ -15,7 +15,13 @@ from jinja2 import Environment
 from markupsafe import Markup
 from msgspec import Struct
 
-from segue.domain.amounts import describe_until, format_count, format_duration, format_quantity
+from segue.domain.amounts import (
+    describe_until,
+    format_between,
+    format_count,
+    format_duration,
+    format_quantity,
+)
 from segue.domain.events import NOT_ISOLATED
 from segue.domain.installed import built_in_parts
 from segue.domain.statement import MEANINGS, UNVERIFIED
@@ -72,6 +78,7 @@ def create_environment() -> Environment:
     """Create the environment of the templates: everything is escaped and free of control characters."""
     made = page.create_environment(*_packages(), finalize=_clean_value)
     made.filters.update(
+        between=format_between,
         duration=_format_duration,
         moment=format_moment,
         until=lambda ms: describe_until(ms / 1000),

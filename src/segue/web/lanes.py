@@ -260,6 +260,7 @@ def query_lanes(store: Store, run: Run, view: RunView, going: bool, size: int) -
     shown = {*graph.boxes, *(stretch.task for stretch in stretches), *(row["task"] for row in rows)}
     return {
         **data,
+        "chain": data["chain"][-ROWS:],
         "rows": rows,
         "graph": graph,
         "stretches": stretches,

@@ -22,7 +22,9 @@ TASKS = 12
 _NEWEST = 200
 """Among how many of the newest runs with tasks words are looked for."""
 
-_FIND_RUNS = "SELECT id, kind, state, spec->>'source' AS source FROM orchestrator_runs"
+_FIND_RUNS = (
+    "SELECT id, kind, state, spec->>'title' AS title, spec->>'source' AS source FROM orchestrator_runs"
+)
 _FIND_TASKS = (
     "SELECT id, spec->'titles' AS titles FROM ("  # noqa: S608
     f"SELECT id, spec, created FROM orchestrator_runs WHERE {select_kinds(TASK_RUNS)}"
@@ -54,7 +56,7 @@ def _find_runs(store: Store, words: str) -> list[dict[str, Any]]:
     return [
         {
             "kind": "run",
-            "label": _shorten(str(row["source"])),
+            "label": str(row["title"] or "") or _shorten(str(row["source"])),
             "detail": f"{row['id']} · {row['kind']} · {row['state']}".replace("_", " "),
             "href": find_home(row["kind"], row["id"]),
         }

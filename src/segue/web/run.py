@@ -49,8 +49,8 @@ _Z = 1.28
 
 SHOWN = {
     "running": ("running", "parked"),
-    "needs_human": ("needs_human", "stopped"),
-    "pending": ("pending", "blocked", "replanned"),
+    "needs_human": ("needs_human",),
+    "pending": ("pending", "blocked", "replanned", "stopped"),
     "done": ("done", "skipped", "cancelled"),
 }
 """The filters of the tasks, by the states that each shows."""
@@ -70,6 +70,7 @@ def query_run(request: PageRequest) -> Data:
     return {
         "title": run.title,
         **_list_rows(request, run, view),
+        "note": "" if any(item.why and item.why in run.note for item in items) else run.note,
         "decisions": [describe_item(request, run, item) for item in items[:DECISIONS]],
         "waiting": len(items),
         "used": queries.describe_usage(view),

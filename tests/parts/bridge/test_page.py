@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.place import Place
+from tests.web.accessibility import DESK, visit
+from tests.web.browser import looking, needs_chromium
 from tests.web.place import serving
 
 
 @pytest.mark.thorough
+@needs_chromium
 def test_a_conversation_is_shown_with_what_came_of_it(place: Place, tmp_path: Path) -> None:
     place.segue("demo", "bridge", "--dir", str(tmp_path / "demo"))
     database = tmp_path / "demo" / "bridge" / "state" / "segue.db"
@@ -28,6 +31,9 @@ def test_a_conversation_is_shown_with_what_came_of_it(place: Place, tmp_path: Pa
         found = served.data(f"/palette.json?q={one['id']}")["found"]
         assert [row["href"] for row in found if row["kind"] == "run"] == [f"/bridge/{one['id']}"]
         assert f'href="/bridge/{one["id"]}"' in served.get("/runs?kind=conversation").text
+        with looking(served, viewport=DESK) as window:
+            problems = visit(window, served.url, ("/bridge", f"/bridge/{one['id']}"))
+        assert problems == [], "\n".join(problems)
 
 
 @pytest.mark.thorough

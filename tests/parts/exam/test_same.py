@@ -24,6 +24,8 @@ CASES = {
     "Speed up `search`, which is quadratic.": True,
     "Optimise the query builder": True,
     "The report is slow. Make it much faster.": True,
+    "Make `has_duplicates` in dup.py faster: it is quadratic.": True,
+    "Improve the performance of the search in index.js.": True,
     "Simplify `join` without changing its behaviour.": True,
     "Extract the e-mail check from accounts.py into a helper.": True,
     "[US1] Split big.py into two modules": True,
@@ -37,13 +39,14 @@ CASES = {
     "Implement `rename(old, new)` for uploaded files.": False,
     "Remove the cache.": False,
     "Add an option --speed-up.": False,
+    "Make the error for a wrong date shorter.": False,
     "Write a function that splits names.": False,
     "Refactor the parser. Add support for comments.": False,
     "Change `total` so that it rounds.": False,
     "The move command moves a robot.": False,
     "Users can move cards between lists.": False,
 }
-"""Written before the rule, which was right about 23 of them at first."""
+"""Written before the rule, which was right about 23 of the first 24 at first."""
 
 
 @pytest.mark.parametrize("words", CASES)

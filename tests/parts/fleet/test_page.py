@@ -12,7 +12,8 @@ import pytest
 from tests.cli.place import DEADLINE, Place, until
 from tests.parts.fleet.machines import Fleet
 from tests.parts.fleet.shared import GATED, sharing
-from tests.web.browser import PHONE, looking, needs_chromium, overflow
+from tests.web.accessibility import OTHERS, USUAL, visit
+from tests.web.browser import looking, needs_chromium
 from tests.web.place import Served, serving
 
 if TYPE_CHECKING:
@@ -182,8 +183,7 @@ def test_the_fleet_is_watched_in_a_browser(watched: Watched) -> None:
         page.locator("#queues a", has_text="plan.md").first.wait_for(timeout=MS)
         assert page.locator("#queues", has_text=watched.next).count() == 0
         assert page.evaluate("window.same") is True, "the page was loaded anew"
-        page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
-        assert overflow(page) <= 0
+        assert visit(page, watched.served.url, ["/fleet"], (*USUAL, *OTHERS)) == []
         page.goto(f"{watched.served.url}/runs/{watched.helpless}")
         shown(page, "#head .badge", "queued")
         page.on("dialog", lambda dialog: dialog.accept())

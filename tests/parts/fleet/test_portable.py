@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,6 +23,7 @@ from segue.parts.fleet.git.bundles import bundle_base
 from segue.parts.fleet.git.clones import Clones
 from segue.parts.fleet.git.portable import Packed, bring, deliver, pack, unpack
 from segue.system.git.repository import Repository
+from segue.system.process.processes import Captured
 from tests.cli.place import DEADLINE, processes_with
 from tests.crash.points import _PAGE, Fault, compiler, send, shim
 from tests.system.test_git import git, repo
@@ -439,6 +441,27 @@ def test_a_branch_is_pushed_but_never_by_force(machines: Machines) -> None:
         asyncio.run(deliver(at(clone), "segue/run"))
     assert "Somebody else" in caught.value.hint
     assert git(machines.home, "rev-parse", "segue/run") == pushed
+
+
+class BackSoon(Repository):
+    """A clone whose remote is away, and back when it is asked what it has."""
+
+    async def try_git(self, *args: str, **more: Any) -> Captured:
+        """Run git."""
+        home = Path((await super().try_git("remote", "get-url", "origin")).out.decode().strip())
+        if args[0] == "ls-remote":
+            home.with_name("away").rename(home)
+        return await super().try_git(*args, **more)
+
+
+def test_a_remote_that_comes_back_between_two_questions_has_not_refused_the_branch(
+    machines: Machines,
+) -> None:
+    clone = machines.clone("one")
+    git(clone, "commit", "--quiet", "--allow-empty", "-m", "Work")
+    machines.home.rename(machines.home.with_name("away"))
+    assert "as a new branch" in asyncio.run(deliver(BackSoon(clone, clone / ".git"), "segue/run"))
+    assert git(machines.home, "rev-parse", "segue/run") == git(clone, "rev-parse", "HEAD")
 
 
 def test_a_remote_that_is_gone_is_named_with_a_hint(machines: Machines) -> None:

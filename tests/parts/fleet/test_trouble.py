@@ -6,14 +6,16 @@ import json
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
-from segue.domain.errors import UsageError
-from segue.parts.fleet.schema import address_of
+from segue.domain.errors import StoreError, UsageError
+from segue.parts.fleet.register import Register
+from segue.parts.fleet.schema import address_of, prepare
 from segue.parts.sim.cloud.app import cloud_app
 from segue.parts.sim.cloud.script import CloudScript
 from segue.runtime.app import App
@@ -172,6 +174,25 @@ def test_postgres_is_away_longer_than_anybody_tries_to_reconnect(tmp_path: Path)
 
 
 @pytest.mark.thorough
+def test_a_worker_does_not_wait_for_the_database_to_say_that_it_lives() -> None:
+    """Else one that is asked to end while Postgres is away would take longer than its container allows."""
+    with own_cluster() as cluster, ThreadPoolExecutor() as pool:
+        prepare(cluster.url)
+        with Register(cluster.url) as asking, Register(cluster.url) as living:
+            assert not asking.sweep()
+            living.heartbeat("w", ())
+            cluster.stop()
+            patient = pool.submit(asking.sweep)
+            with pytest.raises(StoreError):
+                living.heartbeat("w", ())
+            with pytest.raises(StoreError):
+                living.end_worker("w")
+            assert not patient.done(), "others wait for the database"
+            cluster.start()
+            assert patient.result() == []
+
+
+@pytest.mark.thorough
 def test_work_is_pushed_when_a_remote_that_was_away_at_the_end_is_back(fleet: Fleet) -> None:
     log, opened = gate(fleet)
     remote, hidden = fleet.share(), fleet.root / "hidden.git"
@@ -206,6 +227,24 @@ def test_a_done_run_whose_remote_stays_away_is_parked_until_it_was_pushed(fleet:
     assert launches(log) == 1
     pushed = subprocess.run(["git", "branch", "--list"], cwd=remote, capture_output=True, text=True).stdout
     assert f"segue/{run}" in pushed
+
+
+@pytest.mark.thorough
+def test_status_says_that_the_remote_refused_the_work(fleet: Fleet) -> None:
+    log, opened = gate(fleet)
+    hook = fleet.share() / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho nobody may push today\nexit 1\n")
+    hook.chmod(0o755)
+    (run,) = fleet.submit("plan.md", "--task", "1")
+    fleet.machine().start()
+    until(partial(_are, log, 1), "the agent works")
+    opened.touch()
+    fleet.until(run, "done")
+    said = fleet.user.segue("status", run).stdout
+    assert "The work could not be pushed" in said
+    assert "nobody may push today" in said
+    assert f"segue fetch {run}" in said
 
 
 def _are(log: Path, number: int) -> bool:

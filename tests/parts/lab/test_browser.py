@@ -9,6 +9,7 @@ import pytest
 from tests.cli.place import Place
 from tests.parts.lab.test_experiments import trials
 from tests.reports.dataset import busy
+from tests.web.accessibility import DESK, OTHERS, USUAL, visit
 from tests.web.browser import PHONE, contrast, looking, needs_chromium, overflow
 from tests.web.place import Served, serving
 
@@ -112,6 +113,14 @@ def test_light_and_dark_can_be_read(filled: Served, scheme: str) -> None:
         assert page.evaluate("document.documentElement.dataset.theme") != scheme
         page.reload()
         assert page.evaluate("document.documentElement.dataset.theme") != scheme, "it is remembered"
+
+
+@pytest.mark.thorough
+def test_reports_can_be_used_by_everybody(filled: Served) -> None:
+    with looking(filled, viewport=DESK) as page:
+        pages = (*PAGES, "/proof", "/verification", "/experiments/careful")
+        problems = visit(page, filled.url, pages, (*USUAL, *OTHERS))
+    assert problems == [], "\n".join(problems)
 
 
 @pytest.mark.thorough

@@ -160,7 +160,7 @@ def test_every_step_of_a_lane_is_seen() -> None:
         (["run", "nobody"], "There is no run 'nobody'"),
         (["gaps", "last"], "segue report run last"),
         (["gaps", "--since", "yesterday"], "'yesterday' is not a date or duration"),
-        (["everything"], "is not one of"),
+        (["everything"], "verification, run, not 'everything'"),
         (["gaps", "--html", "/nowhere/at/all.html"], "/nowhere/at/all.html"),
     ],
 )

@@ -34,8 +34,20 @@ def test_an_agent_that_does_something_else(place: Place) -> None:
 def test_a_limit_is_named_with_what_is_known_of_its_end(place: Place) -> None:
     place.script("[[on]]\nlimit = 'You have hit your usage limit. Try again in 3 hours.'\nexit_code = 1\n")
     data = place.json("try", "scripted", code=3)
-    (works, *_) = data["checks"]
-    assert works == {"name": "works", "state": "no", "note": "it failed: usage_limit, its end is known"}
+    notes = {check["name"]: check["note"] for check in data["checks"]}
+    assert notes["works"] == "a limit of the account is reached"
+    assert notes["limits are understood"] == "its end is known"
+
+
+def test_a_bad_account_is_not_called_a_fault_of_the_program(place: Place) -> None:
+    place.script(f"[[on]]\nstderr = 'Error: 401 Unauthorized for bob@example.com {SECRET}'\nexit_code = 1\n")
+    report = place.root / "report.md"
+    tried = place.segue("try", "scripted", "--report", str(report), code=3)
+    assert "401 Unauthorized for bob" in tried.stderr
+    assert SECRET not in tried.stderr
+    assert report.read_text().startswith("# segue try scripted: could not be tried")
+    assert "its service refused the login or key" in report.read_text()
+    assert "bob" not in report.read_text() + tried.stdout
 
 
 def test_nothing_of_the_user_is_in_the_report(place: Place) -> None:

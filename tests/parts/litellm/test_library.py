@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import itertools
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,25 @@ def test_the_agent_is_asked_in_ask_mode_in_a_fresh_empty_folder_that_goes(asking
     assert first["cwd"] != second["cwd"]
     assert not Path(first["cwd"]).exists()
     assert asking.leftovers() == []
+
+
+@pytest.mark.parametrize("model", [MODEL, "scripted-cli/default"])
+def test_an_answer_leaves_no_circle_of_ours_that_stays_until_a_full_collection(
+    asking: Asking, model: str
+) -> None:
+    litellm.completion(model=model, messages=HELLO)  # what is made once
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        litellm.completion(model=model, messages=HELLO)
+        gc.collect()
+        left = Counter(type(one).__name__ for one in gc.garbage if type(one).__module__.startswith("segue."))
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left == Counter()
 
 
 def test_the_model_of_the_settings_is_the_default(asking: Asking) -> None:

@@ -100,7 +100,7 @@ def test_a_person_decides_through_the_agent(place: Place) -> None:
             stuck = await caller.call("wait_for_run", seconds=DEADLINE)
             assert (stuck["state"], stuck["counts"]) == (
                 "needs_human",
-                {"done": 1, "needs_human": 1, "pending": 1},
+                {"done": 2, "needs_human": 1},
             )
             assert stuck["tasks"][0]["key"] == "2", "what needs a decision comes first"
             said = await caller.refused("decide", run="last", decision="accept", task="2")
@@ -108,11 +108,13 @@ def test_a_person_decides_through_the_agent(place: Place) -> None:
             accepted = await caller.call(
                 "decide", run="last", decision="accept", task="2", reason="The customer agreed."
             )
-            assert accepted["counts"] == {"done": 2, "pending": 1}
+            assert accepted["counts"] == {"done": 3}
             await caller.call("decide", run="last", decision="resume")
             assert (await caller.call("wait_for_run", seconds=DEADLINE))["state"] == "done"
             card = await caller.call("read_proof", task="2")
-            assert card["level"] == "accepted"
+            (mark,) = card["marks"]
+            assert mark.startswith("accepted by")
+            assert mark.endswith("through MCP")
             assert "is already" not in await caller.refused("decide", run="last", decision="resume")
 
     asyncio.run(talk())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -168,11 +168,10 @@ class AcpClient:
             if not self._session:
                 raise AcpRefusal("session", "it opened a session without an id")
         else:
-            how = self._find_method()
+            methods = self._find_methods()
             self._wait()
             self._session = wanted
-            asked = {"sessionId": wanted, **where}
-            answer = self._request(f"session/{how}", asked, self._job["start_timeout"])
+            answer, how = self._continue({"sessionId": wanted, **where}, methods)
             if how == "load":
                 self._await_silence()
         self._print({"type": "session", "id": self._session, "how": how, "replayed": self._replayed})
@@ -193,13 +192,23 @@ class AcpClient:
                 raise AgentGone("it closed its output")
             self._handle(message)
 
-    def _find_method(self) -> str:
-        """Return the method that continues a session; `load` also replays it, which nobody needs."""
-        if as_table(self._can.get("sessionCapabilities")).get("resume") is not None:
-            return "resume"
-        if self._can.get("loadSession"):
-            return "load"
-        raise AcpRefusal("session", "this agent cannot continue an earlier session")
+    def _continue(self, asked: AcpMessage, methods: Sequence[str]) -> tuple[Json, str]:
+        """Continue a session with the first method that the agent has: Qwen Code announces one it lacks."""
+        for how in methods[:-1]:
+            try:
+                return self._request(f"session/{how}", asked, self._job["start_timeout"]), how
+            except AcpRefusal as refusal:
+                if refusal.code != _METHOD_NOT_FOUND:
+                    raise
+        return self._request(f"session/{methods[-1]}", asked, self._job["start_timeout"]), methods[-1]
+
+    def _find_methods(self) -> list[str]:
+        """Return the methods that continue a session; `load` also replays it, which nobody needs."""
+        resumes = as_table(self._can.get("sessionCapabilities")).get("resume") is not None
+        found = [*(["resume"] if resumes else []), *(["load"] if self._can.get("loadSession") else [])]
+        if not found:
+            raise AcpRefusal("session", "this agent cannot continue an earlier session")
+        return found
 
     def _wait(self) -> None:
         pause = min(self._job["not_before"] - time.time(), _LONGEST_PAUSE)

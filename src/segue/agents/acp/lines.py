@@ -327,7 +327,9 @@ class AcpLines:
             self._cost.total = total
             self._lines.usage = self._cost.spent()
         if (used := self._lines.usage) is not None:
-            self.rest.append(AgentUsage(used.input_tokens, used.output_tokens, used.cost_usd))
+            cached = used.cached_tokens
+            counts = used.input_tokens - (cached or 0), used.output_tokens
+            self.rest.append(AgentUsage(*counts, used.cost_usd, cached))
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         kind, failures = self._last.get("type"), self._failures

@@ -75,7 +75,7 @@ class SessionTotals(Options, frozen=True):
     database: str
     """An SQLite file in the user's home; the variables of XDG move it."""
     query: str
-    """One row for the session `:session`: tokens read (with the cache), tokens written, dollars."""
+    """One row for the session `:session`: tokens read (with the cache), written, dollars, cached ones."""
 
 
 class Profile(Options, frozen=True):

@@ -19,10 +19,11 @@ def read_total(totals: SessionTotals, session: str) -> Usage | None:
         return None
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)) as database:
-            read, written, cost = database.execute(totals.query, {"session": session}).fetchone()
+            row = database.execute(totals.query, {"session": session}).fetchone()
+            read, written, cost, cached = (*row, None)[:4]  # the last one may be left out
     except (sqlite3.Error, TypeError, ValueError):
         return None
-    numbers = all(isinstance(number, int | float) for number in (read, written))
-    return (
-        Usage(int(read), int(written), cost if isinstance(cost, float | int) else None) if numbers else None
-    )
+    if not all(isinstance(number, int | float) for number in (read, written)):
+        return None
+    dollars, known = (number if isinstance(number, int | float) else None for number in (cost, cached))
+    return Usage(int(read), int(written), dollars, None if known is None else int(known))

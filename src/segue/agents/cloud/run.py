@@ -190,7 +190,8 @@ class CloudJob(Struct, frozen=True):
             try:
                 found.append(await starter.start(self.job.session))
             except CloudError as error:
-                if not error.away or not patience or not starter.may_start_again(error):
+                may_pass = error.away or error.code == BAD_ANSWER
+                if not may_pass or not patience or not starter.may_start_again(error):
                     raise
                 doubts += [error] if error.unsure else []
                 name, new = self.profile.service.name, waited is None

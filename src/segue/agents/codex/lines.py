@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,20 @@ def read_version(home: Path, thread: str | None) -> str:
     with place.open("rb") as file:
         line = file.readline(_TAIL_BYTES).decode("utf-8", "replace")
     return as_text(as_table((parse_object(line) or {}).get("payload")).get("cli_version"))[:40]
+
+
+def count_unsupported(home: Path, thread: str | None) -> int:
+    """Return how many calls of the last turn Codex did not know how to make: it prints nothing of them."""
+    place = _find_session(home, thread)
+    lines = read_end(place, _TAIL_BYTES).decode("utf-8", "replace").splitlines() if place else []
+    count = 0
+    for line in reversed(lines):
+        if '"task_started"' in line:
+            break
+        payload = as_table((parse_object(line) or {}).get("payload")) if "unsupported call" in line else {}
+        is_answer = as_text(payload.get("type")).endswith("_call_output")
+        count += is_answer and as_text(payload.get("output")).startswith("unsupported call")
+    return count
 
 
 def _find_session(home: Path, thread: str | None) -> Path | None:
@@ -169,9 +184,9 @@ class CodexLines:
                 "turn.started": ignore,
                 "turn.completed": self._read_completed,
                 "turn.failed": self._read_failed,
-                "item.started": lambda line: self._read_item(line, is_done=False),
+                "item.started": self._read_item,
                 "item.updated": ignore,  # item.completed says everything
-                "item.completed": lambda line: self._read_item(line, is_done=True),
+                "item.completed": self._read_item,
                 "error": self._read_error,
             },
             self._note_contact,
@@ -212,8 +227,8 @@ class CodexLines:
             self.offline_since = self.offline_since or time.monotonic()
         return [raw_event(line)]
 
-    def _read_item(self, line: Json, is_done: bool) -> list[Event]:
-        item = as_table(line.get("item"))
+    def _read_item(self, line: Json) -> list[Event]:
+        item, is_done = as_table(line.get("item")), line.get("type") == "item.completed"
         kind, text = as_text(item.get("type")), as_text(item.get("text"))
         if kind == "agent_message":
             return self._lines.say(text) if is_done else []
@@ -236,6 +251,9 @@ class CodexLines:
         if self._turn != "completed" and self._home is not None:
             self._session = read_session(self._home, self._lines.session, now)
             self._usage.total = self._usage.total or self._session.used
+        if self._turn == "completed" and self._home is not None and not self._lines.counts["tools"]:
+            unsupported = count_unsupported(self._home, self._lines.session)
+            self._lines.counts += Counter({"tools": unsupported, "tools_failure": unsupported})
         self._usage.store(self._lines.session)
         self._lines.usage = self._usage.spent()
         version = read_version(self._home, self._lines.session) if self._home is not None else ""

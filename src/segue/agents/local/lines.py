@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from types import MethodType
+from typing import Any, TypeVar
+from weakref import WeakMethod
 
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.speech import Hear, Speech
 from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink, split
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+
+R = TypeVar("R")
 
 Handler = Callable[[Json], list[Event]]
 
@@ -39,9 +43,9 @@ class LineReader:
         The first line of a stream has one of the fields of the `envelope`; until then JSON is what the
         program says, in plain text.
         """
-        self._handlers = handlers
+        self._handlers = {kind: _hold(handler) for kind, handler in handlers.items()}
         self.speech = Speech(hear)
-        self._prepare = prepare
+        self._prepare = _hold(prepare) if prepare is not None else None
         self._plain: deque[str] = deque(maxlen=_PLAIN_LINES)
         self._envelope = envelope
         self._early: list[Json] = []
@@ -99,10 +103,11 @@ class LineReader:
 
     def _read_object(self, line: Json, kind: Any) -> list[Event]:
         self.session = as_text(line.get("session_id")) or self.session
-        if self._prepare is not None:
-            self._prepare(line)
-        handler = self._handlers.get(kind) if isinstance(kind, str) else None
-        return handler(line) if handler else self.keep_unknown(line)
+        if self._prepare is not None and (prepare := self._prepare()) is not None:
+            prepare(line)
+        held = self._handlers.get(kind) if isinstance(kind, str) else None
+        handler = held() if held is not None else None
+        return handler(line) if handler is not None else self.keep_unknown(line)
 
     def _begins_stream(self, line: Json, kind: Any) -> bool:
         if not self._envelope:
@@ -142,6 +147,11 @@ class LineReader:
         self.counts["tools"] += 1
         self.counts[f"tools_{status or 'unknown'}"] += 1
         return AgentTool(name, given, key, "completed", status or "", shrink(result))
+
+
+def _hold(handler: Callable[[Json], R]) -> Callable[[], Callable[[Json], R] | None]:
+    """Hold a handler, but not its owner, which has the reader: a server would keep both for long."""
+    return WeakMethod(handler) if isinstance(handler, MethodType) else lambda: handler
 
 
 def start_tool(name: str, key: str, given: Any) -> Event:

@@ -34,7 +34,7 @@ class ScriptedLines:
         self._result: Json | None = None
         self._lines = LineReader(
             {
-                "text": lambda line: self._lines.say(as_text(line.get("text"))),
+                "text": self._read_text,
                 "tool": lambda line: [
                     AgentTool(as_text(line.get("name")), dict(as_table(line.get("input"))))
                 ],
@@ -44,6 +44,9 @@ class ScriptedLines:
             hear=hear,
         )
         self.read = self._lines.read
+
+    def _read_text(self, line: Json) -> list[Event]:
+        return self._lines.say(as_text(line.get("text")))
 
     def _read_usage(self, line: Json) -> list[Event]:
         tokens = as_count(line.get("input_tokens")), as_count(line.get("output_tokens"))

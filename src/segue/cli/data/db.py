@@ -53,7 +53,7 @@ def migrate(settings: CommandSettings, output: Printer) -> None:
 
 
 @db.command("repair")
-@click.option("--yes", is_flag=True, help="Repair what was found, after a copy of the file was made.")
+@click.option("-y", "--yes", is_flag=True, help="Repair what was found, after a copy of the file was made.")
 @options("repo", "config", "database", "json")
 def repair(yes: bool, settings: CommandSettings, output: Printer) -> int:
     """List damaged records and, with --yes, replace each by what can be had of it.

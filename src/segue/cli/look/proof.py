@@ -61,7 +61,7 @@ def proof(
     if markdown + html + junit + output.json + (tests is not None) > 1:
         raise click.UsageError("Choose one of --json, --markdown, --html, --junit and --tests.")
     task = join_task(key, task)
-    app = settings.look(parts=False)
+    app = settings.look_back()
     with app.store(read_only=True) as store:
         run, task = find_run_and_task(store, app, run_id, task)
         cards = build_cards(store, run, read_tasks(app, run)[0])

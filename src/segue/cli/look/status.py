@@ -76,7 +76,7 @@ def status(
     task = join_task(key, task)
     if run_id is not None or task is not None:
         refuse_unused("one run is shown", "limit", "kind")
-    app = settings.look(parts=False)
+    app = settings.look_back()
     with app.store(read_only=True) as store:
         if run_id is None and task is None:
             runs = store.runs(limit=limit, kinds=(RunKind(kind),) if kind else USUAL_RUNS)

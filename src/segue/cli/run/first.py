@@ -222,6 +222,8 @@ def find_source(app: App, ask: Printer | None) -> str:
     known = list_sources(app)
     todo = [one for one in known if one.done < one.tasks] or known
     if not todo:
+        if app.loaded.settings.source_kind:
+            registry.check_name("sources", app.loaded.settings.source_kind)
         raise UsageError(
             f"Nothing to run was named, and nothing was found in {short_paths(str(work_tree(app.repo)))}.\n"
             f"  Looked for: {_LOOKED}.",

@@ -35,7 +35,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
 
     from segue.cli.run.session import pass_gates, show_session
     from segue.cli.run.summary import refuse_summary
-    from segue.cli.runs import find_run, find_unfinished
+    from segue.cli.runs import find_run, find_unfinished, refuse_task
     from segue.cli.terminal.log import refuse_log
     from segue.domain.errors import UsageError
     from segue.domain.installed import find_variant
@@ -48,6 +48,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     if said := settle_here(app):
         output.warn(said)
     with app.store(read_only=True) as store:
+        refuse_task(store, app, run_id)
         run = find_unfinished(store, app, run_id, idle=True)
         ended = run or find_run(store, app, "last")
     if run is None:

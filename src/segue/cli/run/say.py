@@ -27,9 +27,11 @@ def say(key: str, text: str, run_id: str | None, settings: CommandSettings, outp
     import asyncio
 
     from segue.cli.run.task import find
+    from segue.cli.runs import refuse_swapped
     from segue.runtime.comments import describe_way
     from segue.runtime.comments import say as say_to_agent
 
+    refuse_swapped("say", key, text)
     run, app = find(run_id, settings)
     way = asyncio.run(say_to_agent(app, run, key, text))
     output.result({"run": run.id, "task": key, "said": text, "how": way}, describe_way(key, way))

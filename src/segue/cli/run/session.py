@@ -68,6 +68,8 @@ def report_nothing(output: Printer) -> int:
     if output.json:
         output.record({"type": "done", "run": None, "state": "done", "exit_code": 0, "note": NO_TASKS})
     output.text(NO_TASKS)
+    if not output.json:
+        output.note("Next: See the tasks: segue task list   Start over with all of them: segue run --restart")
     return 0
 
 

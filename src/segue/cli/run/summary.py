@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from segue.cli.terminal.output import Printer, clean, error_text
+from segue.cli.terminal.output import Printer, clean, error_text, terminal_width
 from segue.cli.terminal.task_table import format_cost, print_tasks
 from segue.config.load import GITHUB
 from segue.domain.amounts import format_count, list_some
@@ -48,7 +48,7 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         output.record({"type": "done", "run": ended.run, **_ending_data(ended)})
     elif not output.quiet:
         print_tasks(output, view, f"Run {run.id}: {ended.state.replace('_', ' ')}", brief=True)
-        output.text(describe_result(view))
+        output.text(_fit(describe_result(view)))
         _print_final(ended, output)
         if ended.worktree:
             output.text(f"\n{clean(ended.worktree.words)}")
@@ -59,6 +59,12 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
             output.note(f"Next: {follow or opened.source.next_step or proof}")
     if ended.error:
         output.warn(error_text(ended.error))
+
+
+def _fit(words: str) -> str:
+    """Return sentences on a line each where the terminal is too narrow for all of them."""
+    width = terminal_width()
+    return words if width is None or len(words) <= width else words.replace(". ", ".\n")
 
 
 def describe_result(view: RunView) -> str:

@@ -226,12 +226,14 @@ def _say(
 ) -> None:
     import asyncio
 
+    from segue.cli.runs import refuse_swapped
     from segue.runtime.comments import comment as store_comment
     from segue.runtime.comments import describe_way
 
+    what = "answer" if answers else "comment"
+    refuse_swapped(f"task {what}", key, text)
     run, app = find(run_id, settings)
     way = asyncio.run(store_comment(app, run, key, text, answers=answers))
-    what = "answer" if answers else "comment"
     output.result({"run": run.id, "task": key, what: text, "how": way}, f"The {what} on {key} is stored.")
     output.note(describe_way(key, way) if way else f"Send it to the agent: segue resume {run.id}")
 
@@ -251,14 +253,14 @@ def _decide(
 ) -> None:
     import asyncio
 
-    from segue.runtime.overrides import decide
+    from segue.runtime.overrides import decide, describe_later
 
     run, app = find(run_id, settings)
     is_running = asyncio.run(decide(app, run, key, reason, skip=skip))
     state = "skipped" if skip else "done"
     if is_running:
         data = {"run": run.id, "task": key, "state": "pending", "reason": reason}
-        output.result(data, f"The run works: it will skip task {key} ({reason}).")
+        output.result(data, describe_later(key, skip=skip))
         return
     data = {"run": run.id, "task": key, "state": state, "reason": reason}
     output.result(data, f"Task {key} is {state} ({reason}).")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -120,13 +122,20 @@ def set_(name: str, value: str, user: bool, settings: CommandSettings, output: P
     """
     from segue.cli.setup.init import trust_file
     from segue.config.edit import set_value
-    from segue.config.files import user_file
-    from segue.config.load import load
+    from segue.config.files import find_project_file, user_file
+    from segue.config.load import LoadedSettings, load
+    from segue.config.settings import Settings
+    from segue.config.trust import VARIABLE
     from segue.domain.options import SHARED_FILE
+    from segue.runtime.tables import check_tables, known_names
 
     _find(name)
     folder = (settings.repo or Path.cwd()).absolute()
-    before = load(folder, config=settings.config and settings.config.absolute())
+    named = settings.config and settings.config.absolute()
+    try:
+        before = load(folder, config=named)
+    except UsageError:  # a wrong value, which may be the one that is corrected
+        before = LoadedSettings(Settings(), found=find_project_file(folder))
     target = user_file() if user else settings.config or before.found.path or folder / "segue.toml"
     path = [*(("tool", "segue") if target.name == SHARED_FILE else ()), *name.split(".")]
     old = target.read_text("utf-8") if target.exists() else ""
@@ -139,7 +148,9 @@ def set_(name: str, value: str, user: bool, settings: CommandSettings, output: P
         )
     _write(target, new)
     try:
-        load(folder, config=settings.config and settings.config.absolute())
+        # What lacks trust is checked, too.
+        trusting = {**os.environ, VARIABLE: "1"}
+        check_tables(load(folder, config=named, environ=trusting, known=known_names))
     except UsageError:
         _write(target, old) if old else target.unlink()
         raise
@@ -182,12 +193,25 @@ def _find(name: str) -> OptionField:
     return known[name]
 
 
-def _unknown(name: str, known: Any) -> UsageError:
+def _unknown(name: str, known: Iterable[str]) -> UsageError:
+    from segue.cli import words
     from segue.domain.text import suggest
 
-    return UsageError(
-        f"There is no setting {name!r}.{suggest(name, list(known), '{}')}", hint="segue config list"
+    names = list(known)
+    called = words.meanings(words.SETTINGS, f"--{name}".replace("_", "-"))
+    ending = [one for one in names if name in one.split(".")]
+    if any(one.startswith(f"{name}.") for one in names):
+        return UsageError(f"{name} is a table of settings.", hint=f"segue config list {name}.")
+    if name.startswith("agents."):
+        agent = name.split(".")[1]
+        return UsageError(
+            f"{name} is set in segue.toml, in the table [agents.{agent}].",
+            hint=f"Its options: segue agent schema {agent}",
+        )
+    near = next((f" Did you mean {one}?" for one in (*called, *ending)), "") or suggest(
+        name, names, "{}", 0.7
     )
+    return UsageError(f"There is no setting {name!r}.{near}", hint="segue config list")
 
 
 @config.command("schema")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--yes", is_flag=True, help="Allow them without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Allow them without asking.")
 @click.option("--show", is_flag=True, help="Only show them, and whether they are allowed.")
 @click.option("--revoke", is_flag=True, help="Forget that they were allowed.")
 @options("repo", "config", "json", "color")

@@ -201,7 +201,7 @@ class LiveTable(Struct):
             used.append(_of(tokens, caps.tokens, "token", "tokens"))
         if caps.cost_usd:
             share = _share(cost or 0.0, caps.cost_usd)
-            used.append(f"{format_quantity(cost or 0.0, 'cost_usd')} of ${caps.cost_usd:,.2f} {share}")
+            used.append(f"${cost or 0.0:,.2f} of ${caps.cost_usd:,.2f} {share}")
         else:
             used.append(format_cost(cost))
         return [*used, *self.progress.counts()]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
 
+from segue.cli.terminal.output import one_line
 from segue.domain.amounts import describe_until, format_count, format_duration
 from segue.domain.events import (
     AgentChosen,
@@ -101,6 +102,7 @@ _NEWS: tuple[type[Event], ...] = (
 )
 """What a person should not miss, although the next event comes soon."""
 _LAST_NEWS = 3
+_COMMAND = 30
 
 
 class Progress(Struct):
@@ -137,7 +139,7 @@ class Progress(Struct):
         if key is None:
             return
         if isinstance(event, VerdictGiven) and event.result is not Result.PASS:
-            self._found[key] = event.reason
+            self._found[key] = _shorten(event)
         elif isinstance(event, StepStarted) and event.proves:
             self.last[key] = "checking"
         elif isinstance(event, StepStarted) and event.agent and (reason := self._found.pop(key, "")):
@@ -156,6 +158,17 @@ class Progress(Struct):
     def estimate(self, now: float) -> Estimate | None:
         """Return how long the rest takes; None: nothing is known yet."""
         return estimate(self.view, self.earlier, self.jobs, now)
+
+
+def _shorten(verdict: VerdictGiven) -> str:
+    """Return the reason of a verdict with a long command cut, and with what it printed last."""
+    check = next((one for one in verdict.checks if verdict.reason.startswith(one.command)), None)
+    if check is None:
+        return verdict.reason
+    printed = [] if check.runner else check.output.strip().splitlines()[-1:]
+    return ": ".join(
+        [f"{one_line(check.command, _COMMAND)}{verdict.reason.removeprefix(check.command)}", *printed]
+    )
 
 
 def _is_finding(event: Event) -> bool:

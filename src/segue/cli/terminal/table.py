@@ -104,7 +104,7 @@ def fit_columns(
         if _total(sizes) <= room:
             break
         sizes.pop(name, None)
-    for name in sizes.keys() & least.keys():
+    for name in [name for name in sizes if name in least]:
         sizes[name] = max(min(sizes[name], _TINY), sizes[name] + min(0, room - _total(sizes)))
     return sizes, room - _total(sizes)
 

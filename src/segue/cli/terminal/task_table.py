@@ -49,11 +49,12 @@ def task_lines(
     rows = [_cells(task, view.task_seconds(task, now)) for task in listed]
     rows.append(_totals(view, view.seconds(now)))
     columns = [name for name in _COLUMNS if name in ("task", "title") or any(row[name] for row in rows)]
-    columns, room = _fit(columns, rows, terminal)
+    columns, room, verdicts = _fit(columns, rows, terminal)
     total = rows[-1]
     narrow = total["title"] if width(total["title"]) > room or "cost" not in columns else ""
     for row in rows:
         row["title"] = one_line(row["title"], room)
+        row["verdict"] = one_line(row["verdict"], verdicts)
     cells = [[row[name] for name in columns] for row in rows]
     lines = draw(columns, cells, colored, right=_RIGHT)
     rule = "─" * max(width(click.unstyle(line)) for line in lines)
@@ -118,11 +119,14 @@ def _totals(view: RunView, seconds: float) -> dict[str, str]:
     return row | _usage_cells(view.usage)
 
 
-def _fit(columns: list[str], rows: list[dict[str, str]], room: int | None) -> tuple[list[str], int]:
-    """Return the columns that fit beside the title, and the width left for the title."""
+def _fit(columns: list[str], rows: list[dict[str, str]], room: int | None) -> tuple[list[str], int, int]:
+    """Return the columns that fit beside the title, and the widths left for the title and the verdict."""
     wanted = min(_MOST, max(width(row["title"]) for row in rows))
     if room is None:
-        return columns, max(wanted, width(rows[-1]["title"]))  # totals are never cut
+        return columns, max(wanted, width(rows[-1]["title"])), _MOST  # totals are never cut
     widths = {name: max(len(name), *(width(row[name]) for row in rows)) for name in columns}
-    sizes, left = fit_columns(widths, {"title": min(wanted, _USEFUL)}, _DROPPED, room)
-    return list(sizes), min(wanted, sizes["title"] + max(0, left))
+    least = {"title": min(wanted, _USEFUL), "verdict": widths.get("verdict", 0)}
+    sizes, left = fit_columns(widths, least, _DROPPED, room)
+    if left < 0:
+        sizes, left = fit_columns(widths, least, (*_DROPPED, "verdict"), room)
+    return list(sizes), min(wanted, sizes["title"] + max(0, left)), sizes.get("verdict", 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from functools import partial
 
 from segue.domain.delivery import feedback_kind
 from segue.domain.job import Mode, Prompt
@@ -66,14 +67,12 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
     attempts = context.attempts(EXECUTE, state, least=2 if continues else 1)
     async for attempt in attempts:
         session = state.session_for(attempt.by) if continues and attempt.number == 1 else None
-        said = {} if state.start.merges else attempt.words(session)
         request = LaunchRequest(
-            _execute_prompt(context, state, attempt.feedback, said.values()),
+            partial(_execute_prompt, context, state, attempt.feedback),
             Mode.EDIT,
             context.workspace.root,
             start_of(context, state),
             session=session,
-            words=said,
             commits=context.policy.commit != "never",
         )
         async with attempt.launch(request, begin_exam(context, state)) as outcome:
@@ -86,15 +85,17 @@ async def execute(context: RunContext, state: TaskState) -> PhaseEnd:
 
 
 def _execute_prompt(
-    context: RunContext, state: TaskState, feedback: str | None, said: Iterable[str]
+    context: RunContext, state: TaskState, feedback: str | None, *, comments: Collection[str]
 ) -> Prompt:
     """Return what the agent is asked to do; where the work was begun again, with the reason."""
     task, collision = state.task, state.start.collision
     about = context.redact(context.source.context(task))
     if kind := feedback_kind(task.key):
-        return feedback_prompt(task, kind, about, feedback, context.seed, cloud=context.cloud, comments=said)
+        return feedback_prompt(
+            task, kind, about, feedback, context.seed, cloud=context.cloud, comments=comments
+        )
     if collision is not None and state.start.merges:
-        return merge_prompt(task, about, collision, feedback, cloud=context.cloud)
+        return merge_prompt(task, about, collision, feedback, cloud=context.cloud, comments=comments)
     if collision is not None:
         feedback = "\n\n".join(filter(None, (feedback, describe_collision(collision))))
     return execute_prompt(
@@ -105,6 +106,6 @@ def _execute_prompt(
         context.seed,
         cloud=context.cloud,
         earlier=describe_earlier(context, task),
-        comments=said,
+        comments=comments,
         tried=context.redact("\n".join(state.tried)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec.structs import asdict
 
@@ -149,12 +150,9 @@ class _Rounds:
         state.demanded += [f"{finding.rule}: {finding.message}" for finding in findings]
         attempts = context.attempts(ADDRESS, state)
         async for attempt in attempts:
-            said = attempt.words()
-            prompt = address_prompt(
-                state.task, findings, attempt.feedback, cloud=context.cloud, comments=said.values()
-            )
+            write = partial(address_prompt, state.task, findings, attempt.feedback, cloud=context.cloud)
             start = start_of(context, state)
-            request = LaunchRequest(prompt, Mode.EDIT, context.workspace.root, start, words=said)
+            request = LaunchRequest(write, Mode.EDIT, context.workspace.root, start)
             async with attempt.launch(request) as outcome:
                 attempt.output = await changes_since(
                     context, state, attempt.key, outcome, allow_no_change=True

@@ -17,13 +17,14 @@ from segue.domain.results import TOGETHER, CombinedOutput, EndOutput, SnapshotOu
 from segue.domain.run import StepState
 from segue.domain.task import Task, without_secrets
 from segue.domain.workspace import Snapshot
+from segue.flow.begin import asked_in, last_session
 from segue.flow.context import RunContext
 from segue.flow.exam import write_tests
 from segue.flow.feedback import FeedbackTasks
 from segue.flow.phase import EXAM
 from segue.flow.state import Beginning, LastLaunch, OwnTests, Start, TaskState
 from segue.flow.survey import settle
-from segue.flow.task import asked_in, last_session, run_task
+from segue.flow.task import run_task
 from segue.parts.exam.breaker import find_breaker
 from segue.parts.exam.groups import Group, find_groups
 from segue.prompts.exam import MoreTests

@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Self, TypeVar
 
@@ -17,7 +17,7 @@ from segue.domain.run import Run, RunState
 from segue.parts.fleet.queue import DRIVE, QueueEntry, QueueKey, key_of
 from segue.parts.fleet.schema import QUEUE_SCHEMA
 from segue.store import rows
-from segue.store.database import Row, Watch, ask, transact
+from segue.store.database import RETRY_PAUSES, Row, Watch, ask, transact
 from segue.store.postgres import Postgres
 from segue.system import identity
 
@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 SILENT_MS = 45_000
 """After this time without a sign of life a worker counts as gone."""
+_AT_ONCE = (0.1,)
+"""For signs of life: the next one comes soon, and who ends waits for nobody."""
 _FORGET_MS = 24 * 3_600_000
 _KEEP_MS = 7 * 24 * 3_600_000
 _MOST_FAILURES = 3
@@ -128,12 +130,12 @@ class Register:
     def heartbeat(self, worker: str, runs: Collection[str]) -> None:
         """Say that a worker is alive, and what it does."""
         sql = "UPDATE segue_fleet.workers SET seen = {now}, runs = ? WHERE id = ?"
-        self._change(lambda database: database.execute(sql, " ".join(runs), worker))
+        self._change(lambda database: database.execute(sql, " ".join(runs), worker), _AT_ONCE)
 
     def end_worker(self, worker: str) -> None:
         """Say that a worker has ended."""
         sql = "UPDATE segue_fleet.workers SET seen = {now}, runs = '', state = 'ended' WHERE id = ?"
-        self._change(lambda database: database.execute(sql, worker))
+        self._change(lambda database: database.execute(sql, worker), _AT_ONCE)
 
     def find(self, run: str) -> Run | None:
         """Return a run."""
@@ -315,10 +317,14 @@ class Register:
         with self._lock:
             return ask(self._open(), sql, *values)
 
-    def _change(self, work: Callable[[Postgres], T]) -> T:
+    def _change(self, work: Callable[[Postgres], T], pauses: Sequence[float] = RETRY_PAUSES) -> T:
         with self._lock:
             database = self._open()
-            return transact(database, lambda _again: work(database))
+            database.pauses = pauses
+            try:
+                return transact(database, lambda _again: work(database))
+            finally:
+                database.pauses = RETRY_PAUSES
 
     def _open(self) -> Postgres:
         if self._database is None:

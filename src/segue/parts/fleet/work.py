@@ -178,14 +178,18 @@ class WorkCarrier:
         return save_work(self._run.id, packed)
 
     async def deliver(self) -> str:
-        """Push the branch of the run, where there is a remote; else it is fetched from the database."""
+        """Push the branch of the run, where there is a remote; else it is fetched from the database.
+
+        Raises WorkspaceError where the remote refuses it.
+        """
         fetch = f"Bring it into your clone with: segue fetch {self._run.id}"
         if self._origin.is_local:
             return f"The work is in the database. {fetch}"
         try:
             return await deliver(self._repo, branch_of(self._run.id))
         except WorkspaceError as error:
-            return f"The work could not be pushed: {error.message} It is in the database. {fetch}"
+            said = f"The work could not be pushed: {error.message} It is in the database. {fetch}"
+            raise WorkspaceError(said, kept=error.kept) from error
 
 
 def source_here(run: Run, repo: Path, folder: Path) -> str | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from segue.domain.errors import Locked, UsageError
+from segue.domain.errors import UsageError
 from segue.domain.events import PLAN_GATE
 from segue.domain.run import Run
 from segue.parts.mcp.look import Data, RunName, plain, read_status
@@ -18,6 +18,7 @@ from segue.runtime.background import detach, start_resume, stop_run
 from segue.runtime.comments import comment as store_comment
 from segue.runtime.open import open_run
 from segue.runtime.overrides import decide as decide_task
+from segue.runtime.overrides import try_again
 from segue.runtime.plan import NO_TASKS
 from segue.runtime.rehearsal import refuse_simulated
 from segue.runtime.task_choice import TaskChoice
@@ -88,19 +89,21 @@ class ChangeTools:
         decision: Annotated[
             Literal["resume", "retry", "accept", "skip"],
             Field(
-                description="resume: continue a run that stopped or waits at a gate; retry: try the task "
-                "again that stopped it; accept: the task counts as done, unproven; skip: continue without it."
+                description="resume: continue a run that stopped or waits at a gate; retry: try a task "
+                "again that failed; accept: the task counts as done, unproven; skip: continue without it."
             ),
         ],
-        task: Annotated[str, Field(description="The task's key, for accept and skip.")] = "",
+        task: Annotated[str, Field(description="The task's key, for all but resume.")] = "",
         reason: Annotated[str, Field(description="Why, for accept and skip.", max_length=500)] = "",
     ) -> Data:
         """Decide for the user about a run that waits for a person. Ask the user before you accept or skip.
 
-        After accept and skip, call it again with `resume`.
+        While the run works, it does so itself; else call it again with `resume` after accept and skip.
         """
         app, found = self._project.find_own(run)
-        if decision in ("resume", "retry"):
+        if decision == "retry" and task:
+            await try_again(self._project.load_for(found), found, task, _VIA)
+        elif decision in ("resume", "retry"):
             self._project.load_for(found, resume=True)
             await start_resume(app, found)
         else:
@@ -140,12 +143,6 @@ class ChangeTools:
     async def _override(self, run: Run, task: str, reason: str, *, skip: bool) -> None:
         if not task or not reason.strip():
             raise UsageError("A task and a reason are needed to accept or skip.", kept="Nothing was changed.")
-        if state_of(run) in ACTIVE and not skip:
-            raise Locked(
-                f"Run {run.id} is still running.",
-                kept="Nothing was changed.",
-                hint="Call stop_run first, or wait_for_run until it needs a decision",
-            )
         app: App = self._project.load_for(run)
         words = f"skipped: {reason.strip()}" if skip else reason.strip()
         await decide_task(app, run, task, words, skip=skip, via=_VIA)

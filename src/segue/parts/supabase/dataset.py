@@ -31,7 +31,7 @@ def write(project: Path) -> list[Path]:
 
 def _text(name: str) -> str:
     """Return a migration that can be applied twice, and after Segue created the tables itself."""
-    made = [in_postgres(statement) for statement in statements(name)]
+    made = [made for statement in statements(name) if (made := in_postgres(statement))]
     found = [match for statement in (CREATE, *made) if (match := _MADE.match(statement))]
     number = number_of(name)
     parts = [

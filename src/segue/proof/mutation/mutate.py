@@ -103,7 +103,7 @@ def make_mutants(files: Files, seed: str, most: int) -> Mutants:
     for source in filter(None, sources.values()):
         functions += [(source, function) for function in source.functions]
         hollow += [_suspect(source, function) for function in source.hollow[:most]]
-        sites += [(source, *site) for site in _sites(source, source.root)]
+        sites += [(source, *site) for site in _new_sites(source)]
     made = (
         _mutant(source, operator, edits, owner) for source, owner, operator, edits in _spread(sites, seed)
     )
@@ -275,6 +275,7 @@ def _suspect(source: MutatedFile, function: Function) -> Suspect:
     gives = [language.give.replace("{}", ", ".join(neutral(language, one) for one in types))]
     if language.neutral[0][0] == ".*" and (argument := first_parameter(function.node)):
         gives.append(language.give.replace("{}", argument))
+    gives = [language.prints, *gives] if language.prints else gives
     whole = [_mutant(source, "result", _enter(source, function, give), label) for give in gives]
     changed = [edit for value in results(source, function) for edit in wrong(language, value, types)]
     if changed:
@@ -300,6 +301,18 @@ def _enter(source: MutatedFile, function: Function, statement: str) -> list[Edit
 
 Site = tuple[str, str, list[Edit]]
 """The function that it is in, what is done, and how."""
+_VALUES = ("constant", "string")
+
+
+def _new_sites(source: MutatedFile) -> list[Site]:
+    """Return what can be done to the changed lines, but for values that they had before, unless all are."""
+    sites = list(_sites(source, source.root))
+    new = [
+        (owner, operator, edits)
+        for owner, operator, edits in sites
+        if operator not in _VALUES or not all(source.was_there(one.start, one.end) for one in edits)
+    ]
+    return new or sites
 
 
 def _sites(source: MutatedFile, node: Node) -> Iterator[Site]:

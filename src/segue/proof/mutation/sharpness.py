@@ -173,7 +173,7 @@ class _Trial:
                 self._deadline = time.monotonic() + max(self._effort.seconds, _LONG * took)
                 if blind:
                     fails = await self._fail_alone(seen)
-                self.cap = await self._explain(fails) if fails else ""
+                self.cap = await self._explain(fails) if fails else await self._see_apart(seen)
                 return True
             fails = _failed(seen, self._proving) or fails
         return False
@@ -185,6 +185,15 @@ class _Trial:
         several = sorted(others, key=lambda key: hashlib.sha256(key.encode()).digest())[:_ALONE]
         seen = await asyncio.gather(*(self._run(self._respelt, (key,), True) for key in several))
         return [key for key, run in zip(several, seen, strict=True) if _failed(run, (key,))]
+
+    async def _see_apart(self, seen: Observed) -> str:
+        """Return what the product does otherwise where nothing tells that tests run, if it does each time."""
+        found = set(seen.report.apart) if seen.report is not None else set()
+        if found:
+            again = await self._run(self._respelt, self._only, True)
+            found &= set(again.report.apart) if again.report is not None else set()
+        shown = list_some(sorted(found), _NAMED)
+        return f"the product answers otherwise where no test runs: {shown}" if found else ""
 
     async def _explain(self, fails: Sequence[str]) -> str:
         """Return what tests need that fail in reverse order without a sight of them, if they do each time."""

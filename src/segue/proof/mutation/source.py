@@ -65,8 +65,8 @@ class MutatedFile:
         nodes: list[Node] = []
         owners: dict[int, int] = {}
         self._walk(root, nodes, owners, -1)
-        changed, removed = changed_lines(before, after)
-        self.lines = sorted(changed & owners.keys())
+        self._replaced, removed = changed_lines(before, after)
+        self.lines = sorted(self._replaced.keys() & owners.keys())
         found = self._changed(nodes, owners, removed)
         self.functions = [one for one in found if not is_hollow(one.body)]
         self.hollow = [one for one in found if is_hollow(one.body)]
@@ -124,6 +124,15 @@ class MutatedFile:
         at = bisect_left(self.lines, line)
         return at < len(self.lines) and self.lines[at] == line
 
+    def was_there(self, start: int, end: int) -> bool:
+        """Return whether a value stood in the lines that its own line replaces: it is none of the change."""
+        quote = self.text[start - 1 : start]
+        if quote in (b'"', b"'", b"`"):
+            start, end = start - 1, end + 1
+        value = re.escape(self.text[start:end].decode("utf-8", "replace"))
+        old = self._replaced.get(self.text.count(b"\n", 0, start), "")
+        return re.search(rf"(?<![\w.]){value}(?![\w.])", old) is not None
+
     def show(self, line: int) -> str:
         """Return a line without its indentation."""
         return self._rows[line].decode("utf-8", "replace").strip() if line < len(self._rows) else ""
@@ -160,16 +169,16 @@ def has_only_values(path: str, text: str) -> bool:
     return found
 
 
-def changed_lines(before: str, after: str) -> tuple[set[int], set[int]]:
-    """Return the numbers of changed lines, from 0, and of the lines that follow removed ones."""
+def changed_lines(before: str, after: str) -> tuple[dict[int, str], set[int]]:
+    """Return the changed lines, from 0, with what they replace, and the lines that follow removed ones."""
     old, new = before.split("\n"), after.split("\n")
-    changed: set[int] = set()
+    changed: dict[int, str] = {}
     removed: set[int] = set()
-    for tag, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "delete":
             removed.add(start)
         elif tag != "equal":
-            changed.update(range(start, end))
+            changed.update(dict.fromkeys(range(start, end), "\n".join(old[first:last])))
     return changed, removed
 
 

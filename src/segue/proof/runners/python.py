@@ -16,11 +16,18 @@ def _has_python(project: Project) -> bool:
     return any(path.endswith(".py") for path in project.paths)
 
 
+def _copy_probes(stage: Stage) -> Mapping[str, object]:
+    """Copy what both ask the product, in one text; return what they need to know of it."""
+    probes = copy_hook(stage, "probes.py", f"{stage.token}p.txt")
+    apart = copy_hook(stage, "apart.py", f"{stage.token}q.txt")
+    is_asked = stage.purpose.blind and stage.is_closed
+    return {"probes": [probes.name, apart.name], "apart": is_asked}
+
+
 def _arm_pytest(stage: Stage) -> Mapping[str, str]:
     """Copy the plugin under a random name."""
     words = f"-p {stage.token} {_QUIET}"
-    probes = copy_hook(stage, "probes.py", f"{stage.token}p.txt").name
-    known = {"probes": probes, "words": words}
+    known = {**_copy_probes(stage), "words": words}
     place_hook(stage, "pytest_plugin.py", f"{stage.token}.py", known)
     return {"PYTEST_ADDOPTS": words, "PYTHONPATH": str(stage.hooks), **_LAUNCHERS}
 
@@ -53,8 +60,7 @@ PYTEST_JUNIT = Runner(
 
 def _arm_unittest(stage: Stage) -> Mapping[str, str]:
     """Copy the module."""
-    probes = copy_hook(stage, "probes.py", f"{stage.token}p.txt").name
-    site = place_hook(stage, "site.py", "sitecustomize.py", {"probes": probes})
+    site = place_hook(stage, "site.py", "sitecustomize.py", _copy_probes(stage))
     site.with_suffix(".json").rename(stage.hooks / "site.json")
     return {"PYTHONPATH": str(stage.hooks), **_LAUNCHERS}
 

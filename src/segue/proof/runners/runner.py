@@ -60,6 +60,8 @@ class Stage(Struct, frozen=True):
     tests: tuple[str, ...]
     """The test files of the tree, from its root."""
     purpose: Purpose = WHOLE
+    is_closed: bool = False
+    """Whether what runs there reaches neither the user's files nor a network."""
 
     def relative(self, folder: str) -> str:
         """Return a folder from the root of the repository; empty for the root itself, and for others."""
@@ -126,6 +128,8 @@ class ReportFile(msgspec.Struct):
     """Its tests ran in such workers."""
     equal: list[str] = []
     """Classes of the product that are equal to everything."""
+    apart: list[str] = []
+    """Calls that the product answers otherwise where nothing tells that tests run."""
     runner: str = ""
     """Who ran them, where one hook serves several."""
 
@@ -187,8 +191,9 @@ def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
     for test in (test for entry in found for test in entry.tests):
         add_case(tests, _result(test))
     equal = tuple(sorted({name for entry in found for name in entry.equal}))
+    apart = tuple(dict.fromkeys(words for entry in found for words in entry.apart))
     names = dict.fromkeys(entry.runner or runner for entry in found if entry.tests)
-    return Report(tests, len(owners), _canary(found), tuple(names), equal=equal)
+    return Report(tests, len(owners), _canary(found), tuple(names), equal=equal, apart=apart)
 
 
 def _read(stage: Stage, path: Path) -> ReportFile | None:

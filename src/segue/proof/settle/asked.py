@@ -41,6 +41,7 @@ ALTER = (
     "change update adapt adjust correct rewrite amend revise align regenerate refresh modify edit replace "
     "migrate convert port rework record rerecord"
 )
+REWRITE = "rewrite rework replace redo"
 SKIP = "skip disable xfail quarantine ignore deactivate mute"
 _OTHER = (
     "add write create extend implement make run pass keep fix cover see satisfy rename move follow read use "

@@ -10,13 +10,16 @@ from difflib import SequenceMatcher
 from msgspec.structs import replace
 
 from segue.domain.proof import ChangedTest, HowSettled
-from segue.proof.settle.asked import ALTER, REMOVE, SKIP, quote
+from segue.proof.settle.asked import ALTER, REMOVE, REWRITE, SKIP, quote
 from segue.proof.settle.task import OldTest, TaskChange, has_tests
 from segue.proof.settle.tokens import has_grown, only_waits
-from segue.proof.settle.units import Check, TestFile, Unit
+from segue.proof.settle.units import Check, CheckStrength, TestFile, Unit
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _IMPORT_WORDS = frozenset(["import", "from", "as", "default", "type", "require", "const", "let", "var"])
+_CALL = re.compile(r"[\w.()'\", ]*\w\([^()=]*\)")
+"""A line that calls something, and sets nothing."""
+_CALLED = re.compile(r"(\w+)\(")
 _TOKENS = re.compile(r"[A-Za-z_]{3,}|\d+")
 
 
@@ -75,23 +78,24 @@ def _settle_unit(change: TaskChange, file: TestFile, unit: Unit, test: OldTest) 
     now = change.find(file.path, unit.name)[1]
     lost = _lost(change, unit, strict=False) or (_lost(change, unit, strict=True) if test.decides else [])
     path, line = _place(change, file, unit)
-    if not lost and not test.is_silent:
+    if not lost and not (test.is_silent or test.contradicts):
         if not test.decides and path == file.path and now is not None:
             return None
         if _imports_are_fine(change, file):
             why = "It asserts the same as before" if now else "Other tests assert the same"
             return ChangedTest(path, line, test.id, HowSettled.MECHANICAL, f"{why}.")
-    why = _find_words(change, file, unit, now, lost, test)
+    hides = test.contradicts and not lost  # nobody can have asked for what cannot be read
+    why = "" if hides else _find_words(change, file, unit, now, lost, test)
     how = HowSettled.ASKED if why else HowSettled.UNSETTLED
     return ChangedTest(path, line, test.id, how, why or _what_is_lost(now, lost, test))
 
 
 def _lost(change: TaskChange, unit: Unit, *, strict: bool) -> list[Check]:
-    """Return what a test asserted and no test asserts any more."""
+    """Return what a test asserted and no test asserts any more; what was always true asserted nothing."""
     full, bare = change.checks
     left = Counter(full if strict else bare)
     lost = []
-    for one in unit.checks:
+    for one in (one for one in unit.checks if one.strength > CheckStrength.VOID):
         key = one.text if strict else one.bare
         if not left[key]:
             known = (other for other in left if left[other])
@@ -121,8 +125,12 @@ def _find_words(
             subjects & change.gone
         )
         found = found or (subjects & change.gone and said.find_request(REMOVE, own, general=general)) or ""
+        if not found and _is_as_strong(lost, _fresh_in_file(change, file)):
+            found = said.find_request(REWRITE, own - {unit.name}, general=False)
         return quote(found) if found else ""
-    fresh = _fresh(unit, now)
+    if not test.contradicts and (why := _prepares(change, lost, now)):
+        return why
+    fresh = _fresh(unit.checks, now.checks)
     if not _is_as_strong(lost, fresh):
         return ""
     if found := said.find_request(ALTER, own, general=general):
@@ -141,10 +149,43 @@ def _find_words(
     return quote(found) if found else ""
 
 
-def _fresh(unit: Unit, now: Unit) -> list[Check]:
-    left = Counter(one.bare for one in unit.checks)
+def _prepares(change: TaskChange, lost: Sequence[Check], now: Unit) -> str:
+    """Return the words that name all that is done more than before the same assertions; empty: none do."""
+    called: set[str] = set()
+    for one in lost:
+        same = [other.setup.splitlines() for other in now.checks if other.bare == one.bare]
+        more = next((extra for lines in same if (extra := _added(one.setup.splitlines(), lines))), None)
+        if more is None or any(not _CALL.fullmatch(line) for line in more):
+            return ""
+        called.update(name for line in more for name in _CALLED.findall(line))
+    fresh = called - {name for text in change.code_before.values() for name in _NAME.findall(text)}
+    if not lost or not fresh or not called <= change.known:
+        return ""
+    found = [next((one for one in change.said.sentences if _says_word(one, name)), "") for name in fresh]
+    return quote(found[0]) if all(found) else ""
+
+
+def _added(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Return the lines that are new among others that stay as they are; none if one is missing."""
+    left = list(new)
+    for line in old:
+        if line not in left:
+            return []
+        left.remove(line)
+    return left
+
+
+def _fresh_in_file(change: TaskChange, file: TestFile) -> list[Check]:
+    """Return what the new version of a file asserts that its old one did not."""
+    now = change.new.get(file.path)
+    old, new = [[check for unit in one.units for check in unit.checks] if one else [] for one in (file, now)]
+    return _fresh(old, new)
+
+
+def _fresh(old: Iterable[Check], new: Iterable[Check]) -> list[Check]:
+    left = Counter(one.bare for one in old)
     fresh = []
-    for one in now.checks:
+    for one in new:
         if left[one.bare]:
             left[one.bare] -= 1
         else:
@@ -236,6 +277,8 @@ def _what_is_lost(now: Unit | None, lost: Sequence[Check], test: OldTest) -> str
         return f"It is skipped now; {asks}"
     if now is None:
         return f"It was removed, and no other test asserts the same; {asks}"
+    if test.contradicts and now is not None and not lost:
+        return f"Its old version fails with the new code, although it reads the same; {asks}"
     if lost:
         was = lost[0].bare.replace("import ", "")
         return f"It does not assert this any more: {was[:160]}; {asks}"

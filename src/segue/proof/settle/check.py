@@ -11,7 +11,7 @@ from segue.domain.proof import ChangedTest, CheckResult, CheckState, Contested, 
 from segue.proof.compose import Comparison
 from segue.proof.decide import Decision
 from segue.proof.paths import PathKind
-from segue.proof.report import CaseResult, TestOutcome
+from segue.proof.report import CaseResult, Reason, Report, TestOutcome
 from segue.proof.runs import Runs
 from segue.proof.settle.changes import settle, settle_inputs
 from segue.proof.settle.task import OldTest, TaskChange
@@ -104,6 +104,11 @@ async def _texts(comparison: Comparison, side: str, paths: Sequence[str]) -> dic
     return {path: text for path, text in texts.items() if len(text) <= _LARGEST}
 
 
+def _fails_by_assertion(report: Report | None, key: str) -> bool:
+    case = report.tests.get(key) if report is not None else None
+    return case is not None and case.reason is Reason.ASSERTION
+
+
 def _old_tests(decision: Decision, runs: Runs, touched: Collection[str]) -> list[OldTest]:
     """Return the tests of the base that were changed, or that pass only because something else was."""
     base, then, now = runs.base.report, runs.regress.report, runs.new.report
@@ -128,6 +133,7 @@ def _old_tests(decision: Decision, runs: Runs, touched: Collection[str]) -> list
                 is_silent=after is not None and after.outcome is TestOutcome.SKIPPED,
                 ran=then is not None and key in then.tests,
                 whole=case.whole_file,
+                contradicts=decides and _fails_by_assertion(then, key),
             )
         )
     return found

@@ -7,6 +7,7 @@ import copy
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import product
 
 from segue.proof.settle.syntax import (
@@ -31,6 +32,14 @@ from segue.proof.settle.units import Renames
 MOST_CASES = 400
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 Scope = Mapping[str, ast.expr]
+
+
+@cache
+def _inherited() -> frozenset[str]:
+    """Return what every test of unittest has: who sets one of these changes what tests assert."""
+    from unittest import TestCase  # most of its package is not needed
+
+    return frozenset(dir(TestCase))
 
 
 class ModuleNames:
@@ -134,9 +143,10 @@ class ModuleNames:
             inside = dict(scope)
             for node in method.body:
                 target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-                if isinstance(target, ast.Attribute) and counts.get(f"self.{target.attr}") == 1:
+                name = target.attr if isinstance(target, ast.Attribute) else ""
+                if counts.get(f"self.{name}") == 1 and name not in _inherited():
                     assert isinstance(node, ast.Assign)
-                    scope[f"self.{target.attr}"] = self.resolve(node.value, inside)
+                    scope[f"self.{name}"] = self.resolve(node.value, inside)
                     inside = dict(scope)
                 elif not (is_docstring(node) or is_super(node)):
                     yield self.normal(node, inside)

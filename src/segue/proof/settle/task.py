@@ -36,6 +36,8 @@ class OldTest(Struct, frozen=True):
     """Whether its old version could be loaded with the new code."""
     whole: bool = False
     """Whether it stands for a file that could not be loaded."""
+    contradicts: bool = False
+    """Whether an assertion of its old version fails with the new code: then nothing asserts the same."""
 
 
 class TaskChange(Struct, frozen=True, dict=True):

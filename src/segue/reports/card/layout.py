@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from segue.domain.amounts import format_count, format_duration, format_quantity, list_some
-from segue.domain.proof import AgainstOld, ChangedTest, CheckState, Tampering
+from segue.domain.proof import AgainstOld, ChangedTest, CheckState, Seal, Tampering
 from segue.domain.text import clean
 from segue.domain.verdict import Finding
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
@@ -125,13 +125,17 @@ def _show_check(check: CheckCard) -> CardItem:
         known.append(f"exit code {check.exit_code}")
     # A weakness that begins so says more about it.
     told = any(text.startswith(check.environment) for text in check.weaknesses)
-    sealed = [f"seal: {check.seal}", "" if told else check.environment, *check.weaknesses]
+    sealed = [_describe_seal(check.seal), "" if told else check.environment, *check.weaknesses]
     notes = filter(None, [check.reason, *_describe_tests(check), *sealed])
     contested = map(_describe_contested, check.contested)
     sign = _SIGNS.get(check.state, "✗")
     name = f"scenario {check.command}" if check.scenario else check.command
     name += f" (proof of task {check.of}, run again)" if check.of else ""
     return CardItem(sign, f"{name}: {', '.join(known)}", (*notes, *contested))
+
+
+def _describe_seal(seal: Seal) -> str:
+    return f"{seal}: out of the agent's reach" if seal is Seal.SEALED else str(seal)
 
 
 def _describe_tests(check: CheckCard) -> Iterator[str]:
@@ -147,7 +151,7 @@ def _describe_tests(check: CheckCard) -> Iterator[str]:
         ("flaky", check.flaky),
         ("old tests changed", tuple(map(_describe_changed, check.changed_tests))),
         ("used by the product and by the checks", check.both_sides),
-        ("wrong versions that nothing notices", check.survivors),
+        ("wrong versions that no test notices", check.survivors),
         ("control files changed", check.changed),
     )
     for words, names in named:

@@ -13,7 +13,8 @@ from segue.domain.errors import UsageError
 from segue.sources.recognise import GITHUB, is_github
 
 _PLACE = re.compile(
-    r"(?:github:|https://github\.com/)(?P<owner>[\w.-]+)/(?P<repo>[\w.-]+?)(?:\.git)?"
+    r"(?:github:|(?:https?://)?(?:www\.)?github\.com/|git@github\.com:)"
+    r"(?P<owner>[\w.-]+)/(?P<repo>[\w.-]+?)(?:\.git)?"
     r"(?:(?:#|/issues/)(?P<number>[1-9][0-9]{0,9})|/issues/?)?(?:\?(?P<query>.*))?"
 )
 _KNOWN = ("label", "milestone", "query")

@@ -386,7 +386,15 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _advise(path: Path, error: OSError) -> str:
-    """Say what to do about a plan that cannot be read; one word may be meant as a goal."""
+    """Say what to do about a plan that cannot be read; one word may be meant as a goal, or as a task."""
+    plan, _, key = str(path).partition("#")
+    if isinstance(error, FileNotFoundError) and (path.name.isdigit() or (key and Path(plan).is_file())):
+        named = f"{Path(plan).name} --task {key}" if key else f"--task {path.name}"
+        return f"A task is named with --task: segue run {named}"
+    if isinstance(error, FileNotFoundError) and key.isdigit() and not Path(plan).suffix:
+        return (
+            f"An issue on GitHub is named with github: segue run github:{Path(plan).parent.name}/{path.name}"
+        )
     if isinstance(error, FileNotFoundError) and not path.suffix:
         return 'Name a file, or say in several words what to build: segue run "Build a todo app"'
     return "Check the path and who may read it."

@@ -47,6 +47,12 @@ class PlanSection(Struct, frozen=True):
 
 def decode(data: bytes, name: str) -> str:
     """Return the text of a plan file; other encodings than UTF-8 are refused before any task runs."""
+    if b"\0" in data:
+        raise SourceError(
+            f"{INVALID} {name} is not a text.",
+            kept="Nothing was changed.",
+            hint="Name the Markdown file with the tasks.",
+        )
     if bad := find_bad_byte(data):
         raise SourceError(
             f"{INVALID} {name} is not UTF-8: byte {bad[1]} (line {bad[0]}) cannot be read.",

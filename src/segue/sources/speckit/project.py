@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -54,7 +55,7 @@ def lock_path(folder: Path) -> Path:
     for parent in (folder, *folder.parents):
         git = parent / ".git"
         if git.is_file():
-            named = read_file(git, limit=_LONGEST_LINK).decode("utf-8", "replace")
+            named = os.fsdecode(read_file(git, limit=_LONGEST_LINK))
             git = parent / named.removeprefix("gitdir:").strip()
         if git.is_dir():
             return git / f"segue-{pair_key(folder, folder)}.lock"

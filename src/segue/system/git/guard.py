@@ -310,10 +310,21 @@ class GitGuard:
             if now.head:
                 await self._repo.git("update-ref", kept, now.head)
             await self._repo.git("reset", "--quiet", "--soft", before.head)
+            undone = await self._undone(before.head, now.head)
         except WorkspaceError as error:
             return [GitViolation("history", f"{what} It could not be put back: {error.message}")]
         left = f"; what it was made is kept as {kept}" if now.head else ""
-        return [GitViolation("history", f"{what} It was put back{left}. Do not amend, reset or rebase.")]
+        lost = f" What it had changed is undone: {', '.join(undone[:5])}; restore that." if undone else ""
+        text = f"{what} It was put back{left}.{lost} Do not amend, reset or rebase."
+        return [GitViolation("history", text, fails=bool(undone))]
+
+    async def _undone(self, head: str, made: str) -> list[str]:
+        """Return the files that are as they were before commits which a rewritten history dropped."""
+        asked = await self._objects.git("merge-base", head, made, codes=(0, 1)) if made else None
+        fork = asked.out.decode().strip() if asked is not None else ""
+        now = await self._repo.tree(await self._repo.snapshot())
+        differ = {one.path for one in await self._objects.changes(fork, now)}
+        return [one.path for one in await self._objects.changes(fork, head) if one.path not in differ]
 
     async def _other_refs(self, before: GitState, now: GitState) -> list[GitViolation]:
         """Name new branches, tags and stashes, and other branches whose history was rewritten."""

@@ -47,8 +47,8 @@ class LinkedTree(Struct, frozen=True):
             return None
         if _read_place(self.known) != Path(os.path.realpath(self.folder)):
             return None  # another one of this name
-        link, said = self.folder / ".git", f"gitdir: {self.known}\n"
-        if link.is_symlink() or link.is_dir() or read_start(link) != os.fsencode(said):
+        link, said = self.folder / ".git", os.fsencode(f"gitdir: {self.known}\n")
+        if link.is_symlink() or link.is_dir() or read_start(link) != said:
             if link.is_dir() and not link.is_symlink():
                 raise WorkspaceError(
                     f"{link} is a repository of its own, so the work tree cannot be used.",
@@ -56,7 +56,7 @@ class LinkedTree(Struct, frozen=True):
                     hint=f"Move it away, then {AGAIN}",
                 )
             link.unlink(missing_ok=True)
-            link.write_text(said)
+            link.write_bytes(said)
         return Repository(Path(os.path.realpath(self.folder)), self.known)
 
     async def add(self, start: str, branch: str = "") -> Repository:
@@ -73,10 +73,11 @@ class LinkedTree(Struct, frozen=True):
         (self.known / "locked").write_text("initializing")
         self.folder.mkdir(parents=True, exist_ok=True)
         real = Path(os.path.realpath(self.folder))
-        (self.known / "gitdir").write_text(f"{real}/.git\n")
-        (self.known / "HEAD").write_text(f"ref: refs/heads/{branch}\n" if branch else f"{commit}\n")
+        (self.known / "gitdir").write_bytes(os.fsencode(f"{real}/.git\n"))
+        head = f"ref: refs/heads/{branch}\n" if branch else f"{commit}\n"
+        (self.known / "HEAD").write_bytes(os.fsencode(head))
         (self.known / "commondir").write_text("../..\n")
-        (real / ".git").write_text(f"gitdir: {self.known}\n")
+        (real / ".git").write_bytes(os.fsencode(f"gitdir: {self.known}\n"))
         for name in ("info/sparse-checkout", "config.worktree"):
             if data := read_start(self.home.git_dir / name):
                 (self.known / name).parent.mkdir(exist_ok=True)

@@ -9,6 +9,7 @@ import os
 import socket
 import ssl
 import struct
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
@@ -198,6 +199,8 @@ class _LingeringTransport:
         if self._timer is not None:
             self._timer.cancel()
         self._transport.close()
+        # What it had belongs to the protocol: two that know each other stay in memory.
+        self._is_sending = lambda: False
 
 
 class _ImpatientProtocol(H11Protocol):
@@ -233,6 +236,8 @@ class _ImpatientProtocol(H11Protocol):
         self._stop_timer()
         self.hang_up()
         super().connection_lost(exc)
+        if sys.version_info < (3, 12) and hasattr(transport := self.app_state["transport"], "_read_ready_cb"):
+            transport._read_ready_cb = None  # it refers to itself there: python/cpython#100348
 
     def hang_up(self) -> None:
         """Close the connection, whatever the client still sends."""

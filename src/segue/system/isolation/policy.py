@@ -197,7 +197,7 @@ def git_places(root: Path) -> Iterator[Path]:
         yield entry
     elif entry.exists():
         yield entry
-        text = read_start(entry).decode("utf-8", "replace")
+        text = os.fsdecode(read_start(entry))
         if text.startswith("gitdir: "):
             yield from _common(Path(os.path.realpath(root / text[8:].strip())))
 

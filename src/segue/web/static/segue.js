@@ -23,9 +23,12 @@ function say(text, bad) {
   said.textContent = text;
   said.classList.toggle("bad", Boolean(bad));
   said.hidden = !text;
+  clearTimeout(said.timer);
+  if (text && !bad) said.timer = setTimeout(() => { said.hidden = true; }, 8000);  // it lies over what is below
 }
 
-/* Running times */
+/* Running times, which stand still while nothing is heard of the run */
+let away = false;
 function updateTimes() {
   const now = Date.now();
   for (const element of document.querySelectorAll("time[data-ago]")) {
@@ -34,7 +37,7 @@ function updateTimes() {
     const text = size ? `${Math.floor(seconds / size)} ${name} ago` : "just now";
     if (element.textContent !== text) element.textContent = text;
   }
-  for (const element of document.querySelectorAll("time[data-since]")) {
+  if (!away) for (const element of document.querySelectorAll("time[data-since]")) {
     const seconds = Math.max(0, (now - Number(element.dataset.since)) / 1000);
     element.textContent = formatDuration(seconds);
   }
@@ -134,10 +137,18 @@ async function countWaiting() {
 /* The stream */
 const from = document.body.dataset.liveFrom;
 const sign = document.getElementById("live");
-let source = null, heard = Date.now(), last = "";
+let source = null, heard = Date.now(), last = "", lost = null;
 
-function showState(away) {
+function showState(gone) {
   if (!sign) return;
+  if (gone && !away) {
+    const since = new Date().toLocaleTimeString("en-GB");
+    lost = setTimeout(() => { lost = null; say(`No connection since ${since}: this page shows what was true then. Is \`segue serve\` still running?`, true); }, 3000);
+  } else if (!gone && away) {
+    if (lost === null) say("");
+    clearTimeout(lost);
+  }
+  away = gone;
   sign.classList.remove("off");
   sign.classList.toggle("away", away);
   sign.lastElementChild.textContent = away ? "reconnecting" : "live";

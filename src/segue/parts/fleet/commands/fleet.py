@@ -106,7 +106,7 @@ def limit(agent: str, most: int | None, settings: CommandSettings, output: Print
 
 
 @click.command()
-@click.option("--jobs", type=WholeNumber(1, 256), metavar="N", help="Work on up to N runs at once.")
+@click.option("-j", "--jobs", type=WholeNumber(1, 256), metavar="N", help="Work on up to N runs at once.")
 @click.option(
     "--queues", multiple=True, metavar="NEEDS", help="Take only runs with these needs, such as any or gpu."
 )

@@ -23,14 +23,18 @@ WHAT = (
     click.option("--source", "source_kind", default="", metavar="NAME", help="The kind of SOURCE."),
     click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable)."),
     click.option(
-        "--repo", "url", metavar="URL", help="The repository (default: the one you are in, or its remote)."
+        "-C",
+        "--repo",
+        "url",
+        metavar="URL",
+        help="The repository (default: the one you are in, or its remote).",
     ),
     click.option(
         "--base", metavar="REF", help="The branch or commit to begin with (default: where you are)."
     ),
     click.option("--priority", type=WholeNumber(-1000, 1000), default=0, help="Higher ones come first."),
     click.option("--needs", multiple=True, metavar="TAG", help="What the worker must have, such as gpu."),
-    click.option("--yes", is_flag=True, help="Let the simulated agent work on a real source."),
+    click.option("-y", "--yes", is_flag=True, help="Let the simulated agent work on a real source."),
 )
 
 

@@ -189,19 +189,22 @@ async def deliver(repo: Repository, branch: str) -> str:
     url = await repo.remote_url()
     if url is None:
         raise WorkspaceError(f"{repo.root} has no remote to push {branch} to.", kept="The work is there.")
-    ref = f"refs/heads/{branch}"
+    ref, said = f"refs/heads/{branch}", ""
     push = ("push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no", "origin")
-    done = await repo.try_git(*push, f"{ref}:{ref}", extra={**PLAIN, **PROTOCOLS}, timeout=PATIENCE)
-    said = done.out.decode("utf-8", "replace")
-    flag = next((line[:1] for line in said.splitlines() if line[1:2] == "\t"), "!")
-    if done.exit_code == 0 and flag == "=":
-        return f"Branch {branch} was on the remote already."
-    if done.exit_code == 0:
-        return f"Branch {branch} was pushed" + (" as a new branch." if flag == "*" else ".")
-    said = f"{said}\n{done.err.decode('utf-8', 'replace')}"
-    asked = await repo.try_git("ls-remote", "origin", ref, extra={**PLAIN, **PROTOCOLS}, timeout=PATIENCE)
-    if asked.exit_code != 0:
-        raise Unavailable("the git remote", f"{said.strip()[-500:]} {hint_for_remote(said)}".strip())
+    for _ in range(2):  # who can be read afterwards may have been away before
+        done = await repo.try_git(*push, f"{ref}:{ref}", extra={**PLAIN, **PROTOCOLS}, timeout=PATIENCE)
+        said = done.out.decode("utf-8", "replace")
+        flag = next((line[:1] for line in said.splitlines() if line[1:2] == "\t"), "")
+        if done.exit_code == 0 and flag == "=":
+            return f"Branch {branch} was on the remote already."
+        if done.exit_code == 0:
+            return f"Branch {branch} was pushed" + (" as a new branch." if flag == "*" else ".")
+        said = f"{said}\n{done.err.decode('utf-8', 'replace')}"
+        asked = await repo.try_git("ls-remote", "origin", ref, extra={**PLAIN, **PROTOCOLS}, timeout=PATIENCE)
+        if asked.exit_code != 0:
+            raise Unavailable("the git remote", f"{said.strip()[-500:]} {hint_for_remote(said)}".strip())
+        if flag:  # it answered
+            break
     raise _not_pushed(branch, said)
 
 

@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="Run a small part of the cases.")
 @click.option(
-    "--jobs", type=WholeNumber(1), default=2, show_default=True, help="How many cases to run side by side."
+    "-j",
+    "--jobs",
+    type=WholeNumber(1),
+    default=2,
+    show_default=True,
+    help="How many cases to run side by side.",
 )
 @click.option("--keep", type=FOLDER, help="Keep the repositories and Segue's state in this folder.")
 @click.option("--list", "list_only", is_flag=True, help="List the cases and run nothing.")

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 @click.command("exam")
 @click.option("--only", "patterns", multiple=True, metavar="GLOB", help="Run only these cases (repeatable).")
 @click.option(
-    "--jobs", type=WholeNumber(1), default=2, show_default=True, help="How many cases to run side by side."
+    "-j",
+    "--jobs",
+    type=WholeNumber(1),
+    default=2,
+    show_default=True,
+    help="How many cases to run side by side.",
 )
 @click.option("--keep", type=FOLDER, help="Keep the repositories and Segue's state in this folder.")
 @click.option("--list", "list_only", is_flag=True, help="List the cases and run nothing.")

@@ -57,7 +57,7 @@ def _describe_attempts(dataset: Dataset) -> str:
 def _describe_use(dataset: Dataset) -> str:
     used, work = dataset.compute(read_usage), read_work(dataset)
     seconds = format_quantity(sum(work.values()) / 1000, "seconds")
-    costs = [one.usage.cost_usd for one in used.values() if one.usage.cost_usd]
+    costs = [one.usage.cost_usd for one in used.values() if one.usage.cost_usd is not None]
     cost = format_quantity(sum(costs), "cost_usd") if costs else "not reported"
     launches = sum(one.launches for one in used.values())
     words = "1 launch" if launches == 1 else f"{launches} launches"

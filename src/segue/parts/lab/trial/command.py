@@ -41,13 +41,15 @@ def try_(
     app = settings.load()
     folder = Path(tempfile.mkdtemp(prefix="segue-try-")).resolve()
     try:
-        report = asyncio.run(examine(app, agent, model, folder))
+        report, said = asyncio.run(examine(app, agent, model, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     text = write_markdown(report)
     if place is not None:
         write_atomic(place.absolute(), text.encode())
     output.result(to_builtins(report) | {"ok": report.is_fine}, text.rstrip())
+    if said:
+        output.note(f"It ended so, which is not in the report: {said}")
     if place is not None:
         output.note(f"Written: {place}")
     return 0 if report.is_fine else 3

@@ -36,9 +36,21 @@ _WORK = (
     f"Do nothing else. Then answer with one short sentence that contains the number {_NUMBER}."
 )
 _AGAIN = "Which number was in your last answer? Answer with the number alone, and change nothing."
-_WALL = 120.0
+_WALL, _SILENCE = 120.0, 60.0
 _KIND = re.compile(r"[A-Za-z][\w./-]{0,59}")
 _LIMITS = (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT)
+_ELSEWHERE = (*_LIMITS, FailureKind.AUTH, FailureKind.OUTAGE, FailureKind.NOT_STARTED)
+"""Failures that say something of the account, the model's name or the network, and nothing of the program."""
+_WHY = {
+    FailureKind.USAGE_LIMIT: "a limit of the account is reached",
+    FailureKind.RATE_LIMIT: "its service asks to slow down",
+    FailureKind.AUTH: "its service refused the login or key: log in again",
+    FailureKind.OUTAGE: "its service could not be reached, or did not work",
+    FailureKind.NOT_STARTED: "it did not start, or its service knows no such model: name one with --model",
+    FailureKind.REFUSED: "the model refused",
+    FailureKind.HANG: "it printed nothing for too long",
+    FailureKind.TIMEOUT: "it took too long",
+}
 
 State = Literal["yes", "no", "not tried", "not seen"]
 
@@ -70,6 +82,13 @@ class TrialReport(Struct, frozen=True):
         """True if nothing was other than expected."""
         return all(check.state != "no" for check in self.checks)
 
+    @property
+    def verdict(self) -> str:
+        """What follows from all checks, in a few words."""
+        if self.failure in _ELSEWHERE and self.checks[0].state == "no":
+            return "could not be tried"
+        return "as expected" if self.is_fine else "not as expected"
+
 
 class _Turn(Struct, frozen=True):
     outcome: Outcome
@@ -77,14 +96,18 @@ class _Turn(Struct, frozen=True):
     """The kinds of lines that came unread."""
 
 
-async def examine(app: App, name: str, model: str | None, folder: Path) -> TrialReport:
-    """Try an agent with the user's own account and settings; `folder` is thrown away by the caller."""
+async def examine(app: App, name: str, model: str | None, folder: Path) -> tuple[TrialReport, str]:
+    """Try an agent with the user's own account and settings; also return how it failed, in its words.
+
+    `folder` is thrown away by the caller.
+    """
     async with Processes(folder / "run") as processes:
-        agent = make_agent(name, app.loaded, app.services(processes, folder / "repo"))
+        services = app.services(processes, folder / "repo")
+        agent = make_agent(name, app.loaded, services)
         refuse_unable(agent, Mode.EDIT)
         repo = await new_repository(folder / "repo")
         limits = app.loaded.settings.limits.launch()
-        limits = replace(limits, wall=_WALL, idle=_WALL, patience=0.0)  # a person waits for the answer
+        limits = replace(limits, wall=_WALL, idle=_SILENCE, patience=0.0)  # a person waits for the answer
         with interruptible(folder):
             first = await _launch(agent, repo, model, limits, _WORK, None)
             session = first.outcome.session if first.outcome.failure is None else None
@@ -93,7 +116,9 @@ async def examine(app: App, name: str, model: str | None, folder: Path) -> Trial
                 again = await _launch(agent, repo, model, limits, _AGAIN, session)
         changed = await _changes(repo)
     version = agent.installation().version or ""
-    return _report(name, version, agent, first, again, changed)
+    failures = (turn.outcome.failure for turn in (first, again) if turn)
+    said = services.redactor.text(next((failure.message for failure in failures if failure), ""))
+    return _report(name, version, agent, first, again, changed), said
 
 
 async def _launch(
@@ -146,11 +171,14 @@ def _compare(
     outcome, (files, text) = first.outcome, changed
     failure = outcome.failure
     if failure is not None:
-        end = "" if failure.kind not in _LIMITS else f", its end is {'' if failure.until else 'not '}known"
-        return [
-            TrialCheck("works", "no", f"it failed: {failure.kind}{end}"),
-            TrialCheck("lines are understood", "no" if unknown else "yes"),
+        checks = [
+            TrialCheck("works", "no", _WHY.get(failure.kind, f"it failed: {failure.kind}")),
+            TrialCheck("lines are understood", _state(not unknown)),
         ]
+        if failure.kind in _LIMITS:
+            known = "" if failure.until else "not "
+            checks.append(TrialCheck("limits are understood", "yes", f"its end is {known}known"))
+        return checks
     follows = agent.can.follow_up
     kept = again is not None and again.outcome.failure is None and _NUMBER in again.outcome.text
     return [
@@ -196,7 +224,7 @@ def write_markdown(report: TrialReport) -> str:
         spent = f"{usage.input_tokens} tokens in, {usage.output_tokens} out{cost}"
     rows = [f"| {check.name} | {check.state} | {check.note} |" for check in report.checks]
     lines = [
-        f"# segue try {report.agent}: {'as expected' if report.is_fine else 'not as expected'}",
+        f"# segue try {report.agent}: {report.verdict}",
         "",
         f"- agent: {report.agent} {report.version}",
         f"- Segue: {report.segue}, {report.system}",

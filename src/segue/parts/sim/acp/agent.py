@@ -98,7 +98,8 @@ class AcpAgentProcess:
             "session/set_config_option": self._set_option,
             "session/prompt": self._prompt,
         }.get(method)
-        if handle is None or (method == "session/resume" and not self.flavour.resumes):
+        lacks = not self.flavour.resumes or "no_resume" in self.faults
+        if handle is None or (method == "session/resume" and lacks):
             _send({"id": message["id"], "error": {"code": _NOT_FOUND, "message": "Method not found"}})
             return
         try:

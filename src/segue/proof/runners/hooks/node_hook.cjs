@@ -187,6 +187,15 @@ function hideTests() {
   for (const name of ["readFileSync", "openSync", "readFile", "open", "createReadStream"]) blind(fs, name);
   for (const name of ["readFile", "open"]) blind(fs.promises, name);
   require("module").syncBuiltinESMExports();
+  const told = (name) => /^(?:NODE_TEST|JEST|VITEST|MOCHA)/.test(String(name)) && isProduct();
+  process.env = new Proxy(process.env, {
+    get: (env, name) => (told(name) ? undefined : env[name]),
+    has: (env, name) => !told(name) && name in env,
+    ownKeys: (env) => Reflect.ownKeys(env).filter((name) => !told(name)),
+  });
+  const options = process.execArgv;
+  const get = () => (isProduct() ? options.filter((word) => !word.includes("test")) : options);
+  Object.defineProperty(process, "execArgv", { get, configurable: true });
 }
 
 if (KNOWN.blind) hideTests();

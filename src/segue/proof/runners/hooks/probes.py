@@ -215,28 +215,92 @@ def hide_tests(root, tests):
     frame_of = sys._getframe
 
     def watch(event, words):
-        if event == "open" and isinstance(words[0], (str, bytes)):
-            name = os.fsdecode(words[0])
-            path = os.path.abspath(name)
-            is_near = not os.path.isabs(name) and os.getcwd() != root  # a test has gone to where it is
-            if path in hidden and not is_near and _looks_around(frame_of(1), path, root, hidden):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if event == "exec" and getattr(words[0], "co_filename", None) in hidden:
+            _keep_to_itself(words[0].co_filename, root, hidden, frame_of)
+        if event == "open":
+            refuse(words[0], frame_of(1))
+
+    def is_hidden(place, frame):
+        if not isinstance(place, (str, bytes, os.PathLike)):
+            return False
+        name = os.fsdecode(place)
+        path = os.path.abspath(name)
+        is_near = not os.path.isabs(name) and os.getcwd() != root  # a test has gone to where it is
+        return path in hidden and not is_near and _looks_around(frame, path, root, hidden)
+
+    def refuse(place, frame):
+        if is_hidden(place, frame):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(place))
+
+    sys.addaudithook(watch)
+    _hide_names(is_hidden, refuse, frame_of)
+    _hide_values(root, hidden, frame_of)
+
+
+def _hide_values(root, hidden, frame_of):
+    """Show the product no values of tests: in frames, and among all objects."""
 
     def look_back(depth=0):
         asker = _nearest(frame_of(1), root)
         frame = frame_of(depth + 1)
-        return frame if asker is None or asker in hidden else _HiddenFrame.around(frame, hidden)
+        return frame if asker is None or asker in hidden else _HiddenFrame.around(frame, hidden, root)
 
     def without_tests(look):
         def looked(*words):
-            return [one for one in look(*words) if not _is_of(one, hidden)]
+            owned = {id(value) for one in _modules_of(hidden) for value in _own_values(one).values()}
+            return [one for one in look(*words) if id(one) not in owned and not _is_of(one, hidden)]
 
         return looked
 
-    sys.addaudithook(watch)
     sys._getframe = look_back
     for name in ("get_objects", "get_referrers"):
         setattr(gc, name, without_tests(getattr(gc, name)))
+
+
+def _hide_names(is_hidden, refuse, frame_of):
+    """Name no hidden file, and say nothing about one."""
+    facts, listed, scanned = os.stat, os.listdir, os.scandir
+
+    def stat(path, *words, **options):
+        refuse(path, frame_of(1))
+        return facts(path, *words, **options)
+
+    def listdir(path="."):
+        names, frame = listed(path), frame_of(1)
+        folder = "" if isinstance(path, int) else os.fsdecode(path)
+        return [one for one in names if not is_hidden(os.path.join(folder, os.fsdecode(one)), frame)]
+
+    def scandir(path="."):
+        entries, frame = scanned(path), frame_of(1)
+        folder = "" if isinstance(path, int) else os.fsdecode(path)
+        return _Entries(
+            entries, lambda one: not is_hidden(os.path.join(folder, os.fsdecode(one.name)), frame)
+        )
+
+    os.stat, os.listdir, os.scandir = stat, listdir, scandir
+
+
+class _Entries:
+    """What is in a folder, as far as it is shown."""
+
+    def __init__(self, entries, is_shown):
+        self._entries, self._is_shown = entries, is_shown
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(one for one in self._entries if self._is_shown(one))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Close what reads it."""
+        self._entries.close()
 
 
 def _is_of(one, hidden):
@@ -246,48 +310,120 @@ def _is_of(one, hidden):
         place = vars(one).get("__file__")
     elif kind in ("function", "method"):
         place = one.__code__.co_filename
+    elif kind == "dict":
+        place = one.get("__file__")
     else:
         place = one.co_filename if kind == "code" else None
     return isinstance(place, str) and os.path.abspath(place) in hidden
+
+
+def _modules_of(files):
+    """The modules that are loaded from these files."""
+    return [one for one in list(sys.modules.values()) if getattr(one, "__file__", None) in files]
+
+
+def _own_values(module):
+    """Return what a module has in its name space, but for functions, classes and modules."""
+    values = object.__getattribute__(module, "__dict__")
+    usual = ("type", "function", "module", "builtin_function_or_method")
+    return {
+        name: value
+        for name, value in values.items()
+        if not name.startswith("__") and type(value).__name__ not in usual
+    }
+
+
+def _keep_to_itself(file, root, hidden, frame_of):
+    """Let the product see no values of a module of the tests, unless a test has told it the name."""
+
+    class Module(type(sys)):
+        def __getattribute__(self, name):
+            inherited = super().__getattribute__
+            if name.startswith("__") and name != "__dict__":
+                return inherited(name)
+            asker = _nearest(frame_of(1), root)
+            if asker is None or asker in hidden or _is_told(frame_of(1), inherited("__name__"), hidden):
+                return inherited(name)
+            own = _own_values(self)
+            if name == "__dict__":
+                return {key: value for key, value in inherited(name).items() if key not in own}
+            if name in own:
+                raise AttributeError("module %r has no attribute %r" % (inherited("__name__"), name))
+            return inherited(name)
+
+    Module.__name__ = Module.__qualname__ = "module"
+    for module in _modules_of({file}):
+        with contextlib.suppress(TypeError):  # it has a class of its own
+            module.__class__ = Module
+
+
+def _is_told(frame, name, hidden):
+    """Return whether a test, or the environment, has given the product the name of a module."""
+    inner, known = None, list(os.environ.values())
+    while frame is not None:
+        if os.path.abspath(frame.f_code.co_filename) in hidden:
+            known += [*frame.f_code.co_consts, *frame.f_locals.values()]
+            known += inner.f_locals.values() if inner is not None else ()
+            break
+        inner, frame = frame, frame.f_back
+    return any(part == name for value in known for part in _with_parts(value) if isinstance(part, str))
 
 
 def _nearest(frame, root):
     """The first file of the project on the way out."""
     while frame is not None:
         file = os.path.abspath(frame.f_code.co_filename)
-        if file.startswith(root + os.sep) and "site-packages" not in file:
+        is_frozen = frame.f_code.co_filename.startswith(
+            "<frozen"
+        )  # runpy starts the runner, and has no place
+        if file.startswith(root + os.sep) and "site-packages" not in file and not is_frozen:
             return file
         frame = frame.f_back
     return None
 
 
+def _called_as(frame, name, other):
+    """Return another name than that of a test, unless the test has its name among its values."""
+    known = [part for value in frame.f_code.co_consts for part in _with_parts(value)]
+    return name if name in known or str(name).startswith("<") else other
+
+
+def _without_names(frame, root):
+    """Return the code of a test without its constants and what tells that it is one."""
+    code = frame.f_code
+    name = _called_as(frame, code.co_name, "call")
+    facts = {"co_name": name, "co_qualname": name, "co_consts": (None,) * len(code.co_consts)}
+    facts["co_filename"] = os.path.join(root, "app.py")
+    return code.replace(**{name: value for name, value in facts.items() if hasattr(code, name)})
+
+
 class _HiddenFrame:
-    """A frame as its code sees it, without the values in the frames of tests."""
+    """A frame as its code sees it, without the values and the names in the frames of tests."""
 
     __class__ = type(sys._getframe())
 
-    def __init__(self, frame, hidden):
-        self._frame, self._hidden = frame, hidden
+    def __init__(self, frame, hidden, root):
+        self._frame, self._hidden, self._root = frame, hidden, root
 
     @classmethod
-    def around(cls, frame, hidden):
+    def around(cls, frame, hidden, root):
         """The frame itself where no test is among its callers."""
         one = frame
         while one is not None:
             if os.path.abspath(one.f_code.co_filename) in hidden:
-                return cls(frame, hidden)
+                return cls(frame, hidden, root)
             one = one.f_back
         return frame
 
     def __getattr__(self, name):
         frame, hidden = self._frame, self._hidden
         if name == "f_back":
-            return frame.f_back and _HiddenFrame.around(frame.f_back, hidden)
+            return frame.f_back and _HiddenFrame.around(frame.f_back, hidden, self._root)
         if os.path.abspath(frame.f_code.co_filename) in hidden:
             if name in ("f_locals", "f_globals"):
-                return {"__name__": frame.f_globals.get("__name__")}
+                return {"__name__": _called_as(frame, frame.f_globals.get("__name__"), "app")}
             if name == "f_code":
-                return frame.f_code.replace(co_consts=(None,) * len(frame.f_code.co_consts))
+                return _without_names(frame, self._root)
         return getattr(frame, name)
 
 

@@ -21,7 +21,8 @@ _TOKEN = _CONFIG["token"]
 _KEPT = 4000
 _MOST_CANARIES = 40
 _PROBES = {}
-exec(compile(_OWN.with_name(_CONFIG["probes"]).read_text(), "probes", "exec"), _PROBES)
+for _name in _CONFIG["probes"]:
+    exec(compile(_OWN.with_name(_name).read_text(), "probes", "exec"), _PROBES)
 _relative, _frames = (functools.partial(_PROBES[name], _ROOT) for name in ("relative", "frames"))
 
 
@@ -50,6 +51,7 @@ class _PytestRecorder:
         self.ran = []
         self.is_canary = False
         self.equal = []
+        self.apart = []
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
@@ -101,7 +103,13 @@ class _PytestRecorder:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
+        calls = _PROBES["NotedCalls"](_ROOT, _CONFIG["tests"]) if _CONFIG["apart"] else None
+        if calls:
+            calls.begin()
         yield
+        if calls:
+            calls.end()
+            self.apart = calls.differences()
         if self.ran:
             self.canary = self._try_canaries(session)
             files = {str(item.path) for item in self.ran}
@@ -138,7 +146,7 @@ class _PytestRecorder:
             session.exitstatus = 0  # what is wanted may be in the next session of the command
         worker = hasattr(session.config, "workerinput")
         record = {"tests": list(self.tests.values()), "canary": self.canary, "worker": worker}
-        record["equal"] = self.equal
+        record["equal"], record["apart"] = self.equal, self.apart
         record["spread"] = not worker and bool(getattr(session.config.option, "dist", "no") != "no")
         if session.config.option.collectonly:
             record["tests"] = []
@@ -218,7 +226,8 @@ def _keep_order(config):
 
 
 def _say_nothing():
-    """Keep pytest from telling the product by variables that tests run."""
+    """Keep pytest from telling the product by names and variables that tests run."""
+    _PROBES["rename"]()
     _runner._update_current_test_var = lambda item, when: None
     os.environ.pop("PYTEST_VERSION", None)
     vars(sys.modules["__main__"]).pop("__file__", None)

@@ -23,8 +23,9 @@ _CONFIG = _load("site.json")
 _ROOT = _CONFIG["root"]
 _TOKEN = _CONFIG["token"]
 _PROBES = {}
-with open(os.path.join(_HERE, _CONFIG["probes"])) as _file:
-    exec(compile(_file.read(), "probes", "exec"), _PROBES)
+for _name in _CONFIG["probes"]:
+    with open(os.path.join(_HERE, _name)) as _file:
+        exec(compile(_file.read(), "probes", "exec"), _PROBES)
 _relative, _frames = (functools.partial(_PROBES[name], _ROOT) for name in ("relative", "frames"))
 
 
@@ -136,11 +137,17 @@ def _watch(module):
     def watched_run(runner, test):
         _PROBES["forget"](_HERE, "")
         names = _names(test)
+        calls = _PROBES["NotedCalls"](_ROOT, _CONFIG["tests"]) if _CONFIG["apart"] else None
+        if calls:
+            calls.begin()
         result = run(runner, _select(test))
+        if calls:
+            calls.end()
         tests = getattr(runner, "_noted", {})
         files = {os.path.join(_ROOT, entry["file"]) for entry in tests.values() if entry["file"]}
         record = {"tests": list(tests.values()), "canary": _canary(names, files) if tests else "absent"}
         record["equal"] = _PROBES["equal_to_everything"](_ROOT, files)
+        record["apart"] = calls.differences() if calls else []
         _write(record)
         return result
 
@@ -319,5 +326,6 @@ for _name in [name for name in _WATCHED if name in sys.modules]:
     _WATCHED.pop(_name)(sys.modules[_name])
 sys.meta_path.insert(0, _Finder)
 if _CONFIG["blind"]:
+    _PROBES["rename"]()
     _PROBES["hide_tests"](_ROOT, _CONFIG["tests"])
 _run_hidden()

@@ -1,0 +1,73 @@
+"""What an option or an argument takes, in words, and a value that it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from re import DOTALL
+from typing import Any
+
+import click
+
+from segue.cli import words as others
+from segue.domain.pattern import pattern
+
+_GIVEN = pattern(r"'?(.*?)'? is not (?:a valid|one of|in the range)\b.*", DOTALL)
+"""How click says that a value is none; what a command says itself stays as it is."""
+_SAMPLES = {"--agent": "claude", "--task": "1"}
+
+
+def explain_value(error: click.BadParameter) -> tuple[str, str, str]:
+    """Return what is wrong with a value, the value, and one that is probably meant; empty: unknown."""
+    found = _GIVEN.fullmatch(error.message)
+    param = error.param
+    if found is None or param is None:
+        return f"{name_of(param)}: {error.message}" if param is not None else error.message, "", ""
+    kind, value = param.type, found[1]
+    meant = _find_meant(value, kind.choices) if isinstance(kind, click.Choice) else ""
+    if meant:
+        return f"{name_of(param)} takes no {value!r}. Did you mean {meant}?", value, meant
+    return f"{name_of(param)} takes {describe(kind)}, not {value!r}.", value, meant
+
+
+def name_of(param: click.Parameter | None) -> str:
+    """Return how people write an option or an argument."""
+    if param is None:
+        return "A value"
+    if isinstance(param, click.Option):
+        return param.opts[-1]
+    named = param.metavar or ""
+    return (param.name or "").upper() if not named or "|" in named else named.strip("[]").upper()
+
+
+def describe(kind: click.ParamType[Any]) -> str:
+    """Say what values there are."""
+    if isinstance(kind, click.Choice):
+        return f"one of {', '.join(map(str, kind.choices))}"
+    whole = isinstance(kind, click.types.IntParamType)
+    number = "a whole number" if whole else "a number"
+    low, high = getattr(kind, "min", None), getattr(kind, "max", None)
+    if low is not None and high is not None:
+        return f"{number} from {low:g} to {high:g}"
+    return f"{number} of at least {low:g}" if low is not None else number
+
+
+def sample(param: click.Parameter) -> str:
+    """Return a value that an option or argument takes, to show how it is written."""
+    kind = param.type
+    if isinstance(kind, click.Choice):
+        return str(kind.choices[0])
+    if isinstance(kind, click.types.IntParamType):
+        default = param.default
+        low, high = getattr(kind, "min", None) or 0, getattr(kind, "max", None) or 4
+        return str(default) if isinstance(default, int) else str(max(low, min(4, high)))
+    return _SAMPLES.get(param.opts[-1], (param.metavar or "VALUE").strip("[]"))
+
+
+def _find_meant(value: str, choices: Sequence[object]) -> str:
+    from segue.domain.text import find_nearest
+
+    known = [str(one) for one in choices]
+    inside = [one for one in known if one in value.casefold().split("-") or one.startswith(value.casefold())]
+    alike = find_nearest(value, known, 0.7)
+    called = [one for one in others.meanings(others.VALUES, value.casefold()) if one in known]
+    return next((one for one in (*called, *([alike] if alike else []), *inside)), "")
