@@ -44,7 +44,7 @@ if seen and os.fork() == 0:  # stays behind, if it can
 """
 """Product code that runs beside the tests, in the checks."""
 WORKER = r"""
-import os, pathlib, subprocess, sys
+import os, pathlib, stat, subprocess, sys
 
 WORD = "".join(["quag", "ga"])  # in the tests, and nowhere else
 text = sys.stdin.read()
@@ -72,7 +72,8 @@ for top in (STATE, "/dev/shm", "/var/tmp", *places):
         for name in names:
             path = pathlib.Path(folder, name)
             try:
-                if path.stat().st_size < 5_000_000 and WORD.encode() in path.read_bytes():
+                about = path.stat()  # a pipe that other tests left in /tmp would never end
+                if stat.S_ISREG(about.st_mode) and about.st_size < 5_000_000 and WORD.encode() in path.read_bytes():
                     found.append(str(path))
             except OSError:
                 pass
