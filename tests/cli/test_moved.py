@@ -133,6 +133,22 @@ def test_another_clone_is_asked_about_and_taken_once_the_first_is_gone(place: Pl
     assert subjects(place, clone) == ALL
 
 
+@pytest.mark.quick("{}/.git")
+@pytest.mark.parametrize("address", ["{}", "{}/.git", "file://{}", "../repo"])
+def test_a_clone_made_from_the_folder_itself_is_asked_about(place: Place, address: str) -> None:
+    place.segue(*RUN, "--task", "1")
+    clone = place.root / "clone"
+    git(place, place.root, "clone", "--quiet", str(place.repo), str(clone))
+    git(place, clone, "remote", "set-url", "origin", address.format(place.repo))
+
+    assert f"{clone} is another clone of {place.repo}" in segue(place, clone, *RUN, code=2)
+    assert subjects(place, clone) == ALL[:1]
+    segue(place, clone, *RUN, "--plan-changed", "keep")
+    assert subjects(place, clone) == ALL
+    asked = place.segue(*RUN, code=2).stderr
+    assert f"{place.repo} is another clone of {clone}" in asked, "the runs are the clone's now"
+
+
 @pytest.mark.thorough
 def test_work_that_was_not_pushed_is_missed_in_a_new_clone(place: Place) -> None:
     hub = publish(place)

@@ -24,7 +24,7 @@ from segue.store.address import is_postgres
 from segue.system import identity
 from segue.system.files import write_atomic
 from segue.system.git.folders import GitPlace, find_place
-from segue.system.git.marks import find_remotes, find_roots, mark, read_id
+from segue.system.git.marks import find_address, find_remotes, find_roots, mark, read_id
 from segue.system.git.outside import ask_git
 
 if TYPE_CHECKING:
@@ -82,11 +82,20 @@ def find_elsewhere(
 
 
 def _find_clones(here: GitPlace, known: list[tuple[Run, RepositoryMark]]) -> list[Run]:
-    """Return the runs in repositories with the same remote and the same first commits."""
-    if not any(kept.roots and kept.remotes for _, kept in known):
+    """Return the runs in clones: the same first commits, and the same remote, or one is that of the other."""
+    if not any(kept.roots for _, kept in known):
         return []
-    remotes = find_remotes(here)
-    alike = [(run, kept.roots) for run, kept in known if kept.roots and remotes & {*kept.remotes}]
+    remotes, address = find_remotes(here), find_address(here.root)
+    alike = [
+        (run, kept.roots)
+        for run, kept in known
+        if kept.roots
+        and (
+            remotes & {*kept.remotes}
+            or address in kept.remotes
+            or (kept.host == identity.host() and find_address(Path(run.spec.repo)) in remotes)
+        )
+    ]
     roots = find_roots(here) if alike else ""
     return [run for run, theirs in alike if theirs == roots]
 
@@ -186,14 +195,14 @@ def settle_here(app: App) -> str:
 
 def take_over(app: App, old: str, here: GitPlace) -> None:
     """Let the runs of a folder belong to another one, with their state files and work trees."""
-    new = str(here.root)
+    new, known_by = str(here.root), mark(here)
     with app.store() as store:
         runs = [run for run in store.runs() if run.spec.repo == old and run.spec.origin is None]
         for run in runs:
             _refuse_driven(run)
         moved: dict[str, tuple[str, RunSpec]] = {}
         for run in runs:
-            spec = _move_spec(run.spec, old, new)
+            spec = replace(_move_spec(run.spec, old, new), repository=known_by)
             with contextlib.suppress(SegueError):  # a source that is not here stays where it was
                 key = app.past_source(replace(run, spec=spec)).key
                 if key == run.source_key or not store.runs(source_key=key, limit=1):

@@ -68,6 +68,11 @@ def find_remotes(place: GitPlace) -> set[str]:
     return {_digest(os.fsencode(_plain(url, place.root))) for url in urls}
 
 
+def find_address(root: Path) -> str:
+    """Return a digest of the address that a clone of a folder on this machine has as its remote."""
+    return _digest(os.fsencode(_plain(str(root), root)))
+
+
 def _plain(url: str, root: Path) -> str:
     """Return host and path of an address, without scheme, user and password."""
     found = _SCP.fullmatch(url)
@@ -78,7 +83,7 @@ def _plain(url: str, root: Path) -> str:
         host, path = found[1], found[2]
     else:
         host, path = "", os.path.realpath(root / url)
-    return f"{host.lower()}/{path.strip('/').removesuffix('.git')}"
+    return f"{host.lower()}/{path.strip('/').removesuffix('.git').rstrip('/')}"
 
 
 def _read(place: GitPlace) -> _IdFile:
