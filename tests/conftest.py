@@ -124,6 +124,16 @@ def pytest_configure(config: pytest.Config) -> None:
         share_forker()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[Any] | None:
+    """Make no cases of what is left out anyway: each test process would make them."""
+    if collector.config.option.markexpr != "not thorough":
+        return None
+    marks = [*getattr(obj, "pytestmark", ()), *collector.iter_markers()]
+    is_left_out = f"{collector.nodeid}::{name}".startswith(ELSEWHERE) or any(m.name == "thorough" for m in marks)
+    return [] if is_left_out else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the slow tests, and let every test process begin with its share of them."""
     names = tuple(SLOW)

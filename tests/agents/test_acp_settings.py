@@ -51,6 +51,7 @@ def test_a_built_in_agent_is_named_on_the_command_line(place: Place) -> None:
     assert len(place.subjects()) == 1
 
 
+@pytest.mark.thorough
 def test_a_plan_that_changed_something_is_undone(place: Place) -> None:
     place.segue(
         "run", "plan.md", "--agent", "gemini", "--flow", "plan", code=3, SEGUE_SIM_ACP_FAULTS="plan_writes"

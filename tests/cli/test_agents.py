@@ -237,6 +237,7 @@ def test_the_exit_codes_of_a_trial(place: Place, temporary: Path, script: str, k
     assert (data["failure"]["kind"], data["exit_code"], data["kept"]) == (kind, code, str(tries(place)[0]))
 
 
+@pytest.mark.thorough
 def test_other_agents_can_be_tried(place: Place, temporary: Path) -> None:
     place.segue("sim", "bin", str(place.root / "bin"))
     place.env["PATH"] = f"{place.root / 'bin'}:{os.environ['PATH']}"

@@ -264,6 +264,7 @@ def test_a_tick_of_a_feature_is_taken_back(feature: Place) -> None:
     assert "- [ ]" not in (folder(feature) / "tasks.md").read_text()
 
 
+@pytest.mark.thorough
 def test_comments_that_nobody_would_read_are_refused(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md", "--task", "1")

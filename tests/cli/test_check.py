@@ -349,6 +349,7 @@ def test_a_strangers_code_gets_neither_keys_nor_files_nor_the_network(tmp_path: 
     assert not (place.root / "outside").exists()
 
 
+@pytest.mark.thorough
 @needs_sandbox
 def test_what_check_setup_made_is_used_again_until_its_inputs_change(tmp_path: Path) -> None:
     base = {

@@ -81,6 +81,7 @@ def test_the_summary_is_added_to_that_of_the_job(place: Place) -> None:
     assert "## Segue: done" in page.read_text()
 
 
+@pytest.mark.thorough
 def test_the_summary_is_written_to_a_file(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md", "--task", "1", "--summary", "../summary.md")

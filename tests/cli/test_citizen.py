@@ -101,6 +101,7 @@ def test_hooks_run_as_commands_before_the_first_task_and_after_the_last(lending:
     assert "hook speckit.guard.check" in shown
 
 
+@pytest.mark.thorough
 def test_a_hook_that_fails_stops_the_run_and_is_repeated_on_resume(lending: Place) -> None:
     with_hooks(lending)
     gate = lending.root / "gate"

@@ -55,7 +55,7 @@ def half_done(place: Place) -> Place:
     return place
 
 
-@pytest.mark.quick("step", "wrong types in an event")
+@pytest.mark.quick("wrong types in an event")
 @pytest.mark.parametrize("what", [*EVENTS, *STEPS])
 def test_looking_and_going_on_work_and_name_it(half_done: Place, what: str) -> None:
     cut(half_done, what)

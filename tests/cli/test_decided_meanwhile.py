@@ -129,6 +129,7 @@ def test_a_task_is_skipped_and_its_work_is_kept(place: Place, jobs: str) -> None
     assert [place.git("show", f"{ref}:notes.txt") for ref in kept_refs(place)] == ["Notes\none\n"]
 
 
+@pytest.mark.thorough
 def test_a_task_that_fails_again_may_be_decided_again(place: Place) -> None:
     process = begin(place)
     place.segue("say", "1", "Try it once more.")
@@ -149,6 +150,7 @@ def test_what_does_not_fit_any_more_is_not_accepted(place: Place) -> None:
     assert place.json("status", place.last_run())["tasks"][0]["state"] == "needs_human"
 
 
+@pytest.mark.thorough
 def test_only_what_has_failed_is_accepted_while_the_run_works(place: Place) -> None:
     process = begin(place)
     refused = place.segue("task", "accept", "2", code=6).stderr

@@ -70,7 +70,7 @@ def check(place: Place, folder: Path, tasks: int = 1) -> None:
     assert place.git("log", "--format=%s").count("Task ") == tasks
 
 
-@pytest.mark.quick("execute-1", "checked-11", "plan-33")
+@pytest.mark.quick("execute-1", "checked-11")
 @pytest.mark.parametrize(("flow", "number"), EACH)
 def test_one_git_fails(place: Place, flow: str, number: int) -> None:
     more, arguments, _ = FLOWS[flow]

@@ -39,6 +39,7 @@ def phases(place: Place, *arguments: str) -> list[str]:
     return [phase for (phase,) in rows if phase not in ("base", "commit", "end")]
 
 
+@pytest.mark.thorough
 def test_a_reviewer_adds_its_phase_to_a_flow_without_one(place: Place) -> None:
     place.config(
         'agent = "scripted"\nflows.short.phases = ["plan", "execute"]\n'

@@ -150,6 +150,7 @@ def test_a_run_at_work_keeps_everything(place: Place) -> None:
     assert kinds(collected(place, "--older-than", "0", "--force")) == [], "it is stopped, so it can go on"
 
 
+@pytest.mark.thorough
 def test_throw_away_folders_and_locks_that_guard_nothing(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")

@@ -62,6 +62,7 @@ def test_a_moved_repository_continues_where_it_was(place: Place, database: str) 
     assert subjects(place, there) == ALL
 
 
+@pytest.mark.thorough
 def test_a_run_that_did_not_finish_resumes_in_the_moved_folder(place: Place) -> None:
     place.script(FAILS)
     place.segue("run", "plan.md", "--fail-fast", code=3)
@@ -86,6 +87,7 @@ def test_a_run_in_a_work_tree_of_its_own_resumes_after_a_move(place: Place) -> N
     assert git(place, there, "log", "--format=%s", "--reverse", branch).splitlines()[1:] == ALL
 
 
+@pytest.mark.thorough
 def test_a_copy_beside_the_original_is_asked_about(place: Place) -> None:
     place.segue(*RUN, "--task", "1")
     run = place.last_run()

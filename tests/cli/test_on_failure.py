@@ -81,12 +81,14 @@ def test_a_person_can_take_what_was_put_aside(failing: Place) -> None:
     assert {"f1", "notes.txt", "old.txt"} == set(changed[1::2])
 
 
+@pytest.mark.thorough
 def test_who_accepts_the_task_is_told_where_its_work_is(failing: Place) -> None:
     failing.segue("run", "plan.md", code=3)
     (ref,) = kept_refs(failing)
     assert f"stash apply {ref}" in failing.segue("task", "accept", "1").stderr
 
 
+@pytest.mark.thorough
 def test_it_fails_again_and_again_and_nothing_is_lost(failing: Place) -> None:
     failing.segue("run", "plan.md", code=3)
     failing.segue("resume", code=3)  # the only task that can be run, so what it leaves stays where it is
@@ -108,6 +110,7 @@ def test_what_a_person_had_not_committed_stays(failing: Place) -> None:
     assert failing.git("show", "HEAD:notes.txt") == "My notes\none\none\n"
 
 
+@pytest.mark.thorough
 def test_nothing_is_committed_and_still_the_work_is_told_apart(failing: Place) -> None:
     failing.more_config('commit = "never"\n')
     failing.segue("run", "plan.md", code=3)
@@ -115,6 +118,7 @@ def test_nothing_is_committed_and_still_the_work_is_told_apart(failing: Place) -
     assert len(kept_refs(failing)) == 1
 
 
+@pytest.mark.thorough
 def test_what_does_not_fit_any_more_stays_aside_and_is_named(failing: Place) -> None:
     failing.segue("run", "plan.md", code=3)
     (ref,) = kept_refs(failing)
@@ -139,6 +143,7 @@ def test_the_run_can_stop_instead(failing: Place, way: str) -> None:
         assert "continue_with_remaining_tasks = false is now on_failure = stop" in stopped.stderr
 
 
+@pytest.mark.thorough
 def test_a_repository_that_the_task_made_is_moved_out_of_the_way(failing: Place) -> None:
     failing.script(SCRIPT.replace('run = ["', 'run = ["git init --quiet inner", "touch inner/file", "'))
     failing.segue("run", "plan.md", code=3)

@@ -275,6 +275,7 @@ def deeper(nested: Place) -> Place:
 COMMITS = f"git add --all && git {WHO} commit --quiet -m Work"
 
 
+@pytest.mark.thorough
 def test_a_commit_in_a_submodule_of_a_submodule_is_named(deeper: Place) -> None:
     (deeper.repo / "sub" / "deep" / "mine").write_text("x")
     work_inside(deeper, f"cd sub/deep && {COMMITS}")
@@ -282,6 +283,7 @@ def test_a_commit_in_a_submodule_of_a_submodule_is_named(deeper: Place) -> None:
     assert "The agent changed files in the submodule sub." in said
 
 
+@pytest.mark.thorough
 def test_commits_in_both_are_recorded(deeper: Place) -> None:
     work_inside(deeper, f"cd sub/deep && echo x > work && {COMMITS} && cd .. && {COMMITS}")
     said = deeper.segue("run", "plan.md", "--task", "1").stderr
@@ -289,6 +291,7 @@ def test_commits_in_both_are_recorded(deeper: Place) -> None:
     assert deeper.git("status", "--porcelain", "--ignore-submodules=none") == ""
 
 
+@pytest.mark.thorough
 def test_going_on_after_a_failed_task(place: Place) -> None:
     place.script('[[on]]\ntask = "3"\nwrite = { "f{task}" = "x" }\n[[on]]\nexit_code = 1\n')
     done = place.segue("run", "plan.md", code=3, SEGUE_CONTINUE_WITH_REMAINING_TASKS="true")

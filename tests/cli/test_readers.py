@@ -17,7 +17,7 @@ def read_start(place: Place, lines: int, *args: str, streams: str = "") -> subpr
     )
 
 
-@pytest.mark.quick("records", "nothing is read")
+@pytest.mark.quick("records")
 @pytest.mark.parametrize(
     ("lines", "args", "streams"),
     [(1, ("--json",), ""), (0, ("--json",), ""), (1, (), "2>&1"), (0, ("--quiet",), "2>&1")],
@@ -38,6 +38,7 @@ def test_the_exit_code_is_still_that_of_the_run(place: Place) -> None:
     assert ended.returncode == 3, ended.stderr
 
 
+@pytest.mark.thorough
 def test_a_run_that_continues_outlives_who_reads_it(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", "--pause-after-task", code=3)
     assert read_start(place, 1, "resume", "--json").returncode == 3

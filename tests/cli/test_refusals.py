@@ -231,6 +231,12 @@ AGAIN: dict[str, tuple[int, Prepare]] = {
 }
 
 
+@pytest.mark.quick(
+    "a wrong setting-resume",
+    "no place for the log-run plan.md",
+    "its folder was collected-run plan.md",
+    "its record was lost-resume",
+)
 @pytest.mark.parametrize("command", ["resume", "run plan.md"])
 @pytest.mark.parametrize("reason", AGAIN)
 def test_a_run_that_cannot_continue_leaves_nothing(place: Place, reason: str, command: str) -> None:

@@ -50,6 +50,7 @@ def test_a_plan_that_nobody_has_committed_by_nobody(place: Place) -> None:
     assert shown[-1] == "segue run plan.md"
 
 
+@pytest.mark.quick("words0")
 @pytest.mark.parametrize("words", [("--jobs", "2"), ("--task", "2", "--task", "3"), ("--flow", "plan")])
 def test_the_options_of_a_run_count(place: Place, words: tuple[str, ...]) -> None:
     place.config('agent = "claude"\n')

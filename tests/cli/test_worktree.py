@@ -345,6 +345,7 @@ def test_a_work_tree_that_was_deleted_is_made_again(place: Place) -> None:
     assert files(place, f"segue/{place.last_run()}") == ["f1", "f3", "plan.md"]
 
 
+@pytest.mark.thorough
 def test_a_branch_that_was_deleted_is_missed(place: Place) -> None:
     place.script(UNFINISHED + WORK)
     run(place, code=3)
@@ -365,6 +366,7 @@ def test_a_run_that_began_in_place_stays_there(place: Place) -> None:
     assert (place.repo / "f3").is_file()
 
 
+@pytest.mark.thorough
 def test_uncommitted_work_keeps_the_work_tree(place: Place) -> None:
     place.script(WORK)
     done = run(place, "--commit", "never")
@@ -411,6 +413,7 @@ def test_cloud_agents_need_no_work_tree(cloud: Cloud) -> None:
     assert cloud.launches() == []
 
 
+@pytest.mark.thorough
 def test_a_repository_that_is_gone_is_not_replaced_by_one_around_it(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", "--task", "1")
     place.git("init", "--quiet", str(place.root))

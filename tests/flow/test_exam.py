@@ -72,6 +72,7 @@ def examine(tmp_path: Path) -> Examine:
     return make
 
 
+@pytest.mark.thorough
 def test_exam_is_written_while_the_worker_works(examine: Examine) -> None:
     begun, written = asyncio.Event(), asyncio.Event()
     worker = Meeting("worker", write(WORK), begun, written)

@@ -158,7 +158,7 @@ def _short(root: Path, stack: contextlib.ExitStack) -> str:
     return f"/proc/self/fd/{_open(root / 'home' / 'app', stack)}/s"
 
 
-@pytest.mark.quick("namespaces strict", "landlock strict")
+@pytest.mark.quick("namespaces strict")
 @pytest.mark.parametrize("sandbox", each(*NOT_STOPPED))
 def test_a_hostile_agent_achieves_what_the_table_says(outside: Outside, sandbox: str) -> None:
     if sandbox == "landlock standard" and is_temporary(outside.place.root):

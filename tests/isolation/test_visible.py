@@ -121,9 +121,7 @@ def kinds(path: Path, before: str, found: tuple[str | None, bool]) -> set[str]:
     return {"read-only" if text == before else "without it" if WORD not in text else "changed"}
 
 
-@pytest.mark.quick(
-    *(f"{means} {strength}" for means in ("namespaces", "landlock") for strength in ("standard", "strict"))
-)
+@pytest.mark.quick("namespaces standard", "landlock strict")
 @pytest.mark.parametrize("sandbox", each(*NOT_STOPPED))
 def test_each_place_is_seen_as_the_table_says(root: Path, sandbox: str) -> None:
     if sandbox == "landlock standard" and is_temporary(root):
@@ -150,7 +148,7 @@ def test_each_place_is_seen_by_a_check_as_the_table_says(
     assert not find_wrong(f"{'landlock' if means == 'copy' else means} check", seen)
 
 
-@pytest.mark.quick("namespaces")
+@pytest.mark.thorough
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_a_check_sees_the_credentials_that_the_user_shows(
     root: Path, means: Literal["bwrap", "namespaces", "copy"]
@@ -164,7 +162,6 @@ def test_a_check_sees_the_credentials_that_the_user_shows(
 
 
 @pytest.mark.thorough
-@pytest.mark.quick("namespaces")
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_links_do_not_lead_a_check_to_credentials(
     root: Path, means: Literal["bwrap", "namespaces", "copy"]
@@ -182,7 +179,7 @@ def test_links_do_not_lead_a_check_to_credentials(
     assert not [name for name, (text, _) in found.items() if WORD in (text or "")]
 
 
-@pytest.mark.quick("namespaces")
+@pytest.mark.thorough
 @pytest.mark.parametrize("means", each("bwrap", "namespaces", "copy"))
 def test_a_check_has_no_keyrings(root: Path, means: Literal["bwrap", "namespaces", "copy"]) -> None:
     if not landlock.has_filters() or (means == "copy" and not landlock_abi()):

@@ -113,7 +113,8 @@ def test_two(three, wanted):
 
 
 @needs_sandbox
-@pytest.mark.parametrize(("product", "is_capped"), [(LOOKS, True), (ADDS, False)])
+@pytest.mark.quick("looks")
+@pytest.mark.parametrize(("product", "is_capped"), [(LOOKS, True), (ADDS, False)], ids=["looks", "adds"])
 def test_a_task_whose_code_looks_for_tests_is_at_most_checked(
     tmp_path: Path, product: str, is_capped: bool
 ) -> None:

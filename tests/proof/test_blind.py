@@ -237,6 +237,7 @@ BY_NAME = "import os\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2
 ASKS = "from shop import two\n\n\ndef test_two():\n    assert two() == 2\n"
 
 
+@pytest.mark.thorough
 @needs_sandbox
 def test_a_test_that_another_one_prepares_proves_nothing(tmp_path: Path) -> None:
     found = Checkout(tmp_path, BASE).check({"shop.py": TWO, "test_two.py": FILLS}, DISCOVER, measured=True)
@@ -244,6 +245,7 @@ def test_a_test_that_another_one_prepares_proves_nothing(tmp_path: Path) -> None
     assert found.cap == "tests pass only after others: test_two.T.test_two"
 
 
+@pytest.mark.thorough
 @needs_sandbox
 @pytest.mark.quick("runner")
 @pytest.mark.parametrize(

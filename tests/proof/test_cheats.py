@@ -162,6 +162,7 @@ def writing(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     return Checkout(tmp_path_factory.mktemp("writing"), WRITES)
 
 
+@pytest.mark.thorough
 def test_tests_may_write_to_files_to_which_they_always_wrote(writing: Checkout) -> None:
     result = writing.check(HONEST)
     assert result.state is CheckState.PASSED, result
@@ -169,11 +170,13 @@ def test_tests_may_write_to_files_to_which_they_always_wrote(writing: Checkout) 
     assert not result.weaknesses
 
 
+@pytest.mark.thorough
 def test_a_change_that_breaks_such_a_test_is_noticed(writing: Checkout) -> None:
     broken = "def one():\n    return 2\n\n\ndef add(a, b):\n    return a + b\n"
     result = writing.check({"calc.py": broken})
     assert "tests/test_saving.py::test_it_saves_what_it_reads" in result.broken, result
 
 
+@pytest.mark.thorough
 def test_files_to_which_no_test_wrote_are_watched_beside_them(writing: Checkout) -> None:
     assert is_refused(writing.check(CHEATS["a test rewritten while it is imported"]))

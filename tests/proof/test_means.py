@@ -22,10 +22,6 @@ from tests.proof.projects import Checkout, Files, works
 
 Means = Literal["bwrap", "namespaces", "copy"]
 MEANS: tuple[Means, ...] = get_args(Means)
-QUICK = (
-    "tests-ask-git",
-    "replaces-tests-while-they-run",
-)
 HOOKS = ("PYTHONPATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "NODE_OPTIONS")
 """Variables that load code into programs; our own must not reach the cases."""
 
@@ -165,7 +161,7 @@ MARKED = ("sitecustomize-beside-the-product",)
 settings that the work needs from some that make it blind."""
 
 
-@pytest.mark.quick(*(f"{means}-{name}" for name in QUICK for means in ("namespaces", "copy")))
+@pytest.mark.quick("namespaces-replaces-tests-while-they-run", "copy-replaces-tests-while-they-run")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("means", MEANS)
 def test_verdicts_are_the_same_under_every_means(means: Means, case: Case, folder: Path) -> None:

@@ -143,6 +143,7 @@ REACHED: Files = {
 }
 
 
+@pytest.mark.thorough
 def test_a_long_suite_ends_when_tests_that_lead_to_the_change_fail(tmp_path: Path) -> None:
     work = Checkout(tmp_path, REACHED, SealOptions(timeout=300, long=0))
     found = work.check({"shop.py": SHOP.replace("sum(prices)", "sum(prices) + 1")})

@@ -187,6 +187,7 @@ def against(folder: Path, old: str, new: str, words: str) -> AgainstOld:
     return found
 
 
+@pytest.mark.thorough
 @needs_sandbox
 def test_old_and_new_code_are_run_on_the_same_inputs(tmp_path: Path) -> None:
     wrong = NEW.replace("max(low, min(high, value))", "max(low, min(high, value)) if value != 7 else low")

@@ -114,6 +114,7 @@ def said(loop: Loop) -> str:
     return "\n".join(one.event.text for one in loop.events if isinstance(one.event, NoticeGiven))
 
 
+@pytest.mark.thorough
 @needs_sandbox
 def test_who_breaks_what_earlier_tasks_do_together_gets_it_back(begin: Begin) -> None:
     loop = begin(write({"test_order.py": IN_ORDER}))
