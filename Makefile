@@ -6,7 +6,7 @@ LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 BINARY_VENV := .venv-binary
 
-.PHONY: setup demo check lint types types-elsewhere test collected collected-half collected-rest test-smoke e2e browser-tests proofs twins escapes crash fresh-machine families \
+.PHONY: setup demo check lint types types-elsewhere types-darwin types-win32 test collected collected-half collected-rest test-smoke e2e browser-tests proofs twins escapes crash fresh-machine families \
 	thorough e2e-oldest e2e-latest real-agents browser chromium tools torture axe bench proof mutants vendors docs pictures lock licences binary clean
 
 # Without compiled modules each test process and each `segue` that it starts compiles them again.
@@ -45,9 +45,9 @@ types: setup
 	$(BIN)/mypy
 
 # As macOS and Windows see the package.
-types-elsewhere: setup
-	$(foreach system,darwin win32,$(BIN)/mypy --platform $(system) --no-warn-unreachable --no-warn-unused-ignores \
-		--cache-dir .mypy_cache/$(system) src &&) true
+types-elsewhere: types-darwin types-win32
+types-darwin types-win32: types-%: setup
+	$(BIN)/mypy --platform $* --no-warn-unreachable --no-warn-unused-ignores --cache-dir .mypy_cache/$* src
 
 # More test processes than cores, because many tests wait for something.
 PYTEST := $(BIN)/pytest -n 4 --dist worksteal
@@ -75,10 +75,10 @@ test-smoke: setup
 # The sets that `make test` only samples; each is complete. `.ci/run` runs most of them one after the other.
 E2E := tests/e2e tests/parts/litellm/test_real.py tests/parts/litellm/test_page.py tests/parts/litellm/test_library.py tests/parts/clouds/test_jules_sdk.py
 PAGE := tests/web tests/parts/lab/test_browser.py tests/parts/lab/test_pages.py tests/parts/fleet/test_page.py tests/parts/bridge/test_page.py
-PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase tests/flow tests/seeds $(addprefix tests/cli/test_,red_before.py rehearse.py) tests/parts/lab/test_replay.py tests/parts/lab/test_experiment.py
+PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase tests/parts/exam tests/flow tests/seeds $(addprefix tests/cli/test_,check.py red_before.py rehearse.py) tests/parts/lab/test_replay.py tests/parts/lab/test_experiment.py
 ESCAPES := tests/isolation/escapes
 TWINS := $(addprefix tests/proof/test_,apart.py disguise.py environments.py sharpness.py support.py commands.py settle.py flaky.py)
-CRASH := tests/crash tests/torture tests/cli/test_survival.py tests/cli/test_build_kills.py tests/cli/test_disk.py tests/store/test_outage.py
+CRASH := tests/crash tests/torture $(addprefix tests/cli/test_,survival.py build_kills.py disk.py) tests/store/test_outage.py
 FRESH := tests/test_fresh_machine.py
 
 # The real Claude Code, Codex, Gemini CLI, OpenCode, Copilot CLI and Qwen Code against a scripted model on loopback, in
@@ -90,12 +90,11 @@ e2e: setup tools real-agents
 vendors: setup tools real-agents
 	$(PYTEST) tests/e2e/test_vendors.py
 
-# The page in a real browser.
+# The page in a real browser. CI sets ONLY here and below, because `make test` has run the others just before.
 browser-tests: setup browser axe
-	$(PYTEST) $(PAGE)
+	$(PYTEST) $(ONLY) $(PAGE)
 
 # Sealed checks by every means, also of Go, Rust and JavaScript, and what the table of the sandbox promises.
-# CI sets ONLY, because `make test` has run the others just before.
 proofs: setup tools
 	$(PYTEST) $(ONLY) $(PROOFS) $(addprefix --ignore=,$(ESCAPES) $(TWINS))
 	$(PYTEST) $(ESCAPES) -k shown
@@ -110,7 +109,7 @@ escapes: setup tools
 
 # Runs that are killed at durable system calls, and workers that are killed at random.
 crash: setup tools
-	$(PYTEST) $(CRASH)
+	$(PYTEST) $(ONLY) $(CRASH)
 
 # The tests' own entry in a clone below a temporary folder, with an empty home, as another user.
 fresh-machine: setup

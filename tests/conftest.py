@@ -130,7 +130,9 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
     if collector.config.option.markexpr != "not thorough":
         return None
     marks = [*getattr(obj, "pytestmark", ()), *collector.iter_markers()]
-    is_left_out = f"{collector.nodeid}::{name}".startswith(ELSEWHERE) or any(m.name == "thorough" for m in marks)
+    is_left_out = f"{collector.nodeid}::{name}".startswith(ELSEWHERE) or any(
+        m.name == "thorough" for m in marks
+    )
     return [] if is_left_out else None
 
 

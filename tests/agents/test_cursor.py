@@ -215,6 +215,7 @@ class TestEvents:
         assert thought.text == "".join(f"thought {number} " for number in range(500))
         assert len(events) < 20
 
+    @pytest.mark.thorough
     def test_partial_output_is_not_told_twice(self, rehearsal: Rehearsal) -> None:
         rehearsal.script('logged_in = true\n[[on]]\nsay = "A last message of some length."\n')
         whole = rehearsal.run(token="whole")
@@ -232,6 +233,7 @@ class TestEvents:
         assert outcome(events).facts["unknown_lines"] == 1
         assert any("caf" in data.text for data in of(events, AgentText))
 
+    @pytest.mark.thorough
     def test_rejected_tools_are_counted_and_mentioned(self, rehearsal: Rehearsal) -> None:
         rehearsal.script('logged_in = true\n[[on]]\nshell = ["ls", "pytest", "git status"]\n')
         events = rehearsal.run(force=False)
@@ -486,6 +488,7 @@ class TestCheck:
         (rehearsal.root / "bin" / "agent").write_text("#!/bin/sh\necho agent 1.0\n")
         assert self.problems(rehearsal) == []
 
+    @pytest.mark.thorough
     def test_not_logged_in(self, rehearsal: Rehearsal) -> None:
         rehearsal.environ.setenv("SEGUE_SIM_LOGGED_IN", "0")
         ((code, text),) = self.problems(rehearsal)

@@ -107,6 +107,7 @@ def test_a_key_is_named_and_never_shown(place: Place) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_doctor_says_it_too(place: Place) -> None:
     claude(place)
     done = place.segue("doctor", "--agents")

@@ -44,6 +44,7 @@ def test_a_plan_waits_for_approval_and_resuming_is_the_word(place: Place) -> Non
     assert outlines(place) == ["run/outline/1"]
 
 
+@pytest.mark.thorough
 def test_nobody_is_asked_without_a_terminal(place: Place) -> None:
     place.script(TWO)
     place.segue("run", GOAL)

@@ -302,6 +302,7 @@ def test_checks_of_the_build_phase_are_evidence(place: Place) -> None:
     assert errors[0]["build_phase"] == "frontend"
 
 
+@pytest.mark.thorough
 def test_failures_are_stored_as_normalised_errors(place: Place) -> None:
     place.script(plan(step("a")) + "[[on]]\nphase = 'execute'\nstderr = 'boom at line 12'\nexit_code = 3\n")
     place.segue("run", GOAL)

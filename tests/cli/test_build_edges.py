@@ -228,6 +228,7 @@ def test_a_diagnostic_is_bounded(place: Place, program: str, code: int | None, t
 # ---- judges
 
 
+@pytest.mark.thorough
 def test_a_model_judges_and_chooses_what_follows(place: Place) -> None:
     no = {"criteria": [{"key": "task", "met": False, "evidence": "nothing"}], "reasoning": "no"}
     asked = {**no, "action": "RUN_DIAGNOSTIC", "request": "rm -rf .", "caveats": []}

@@ -86,6 +86,7 @@ def test_a_mandatory_hook_refuses_the_run_until_somebody_decides(lending: Place)
     assert "Optional hook after the implementation, not run: speckit.git.commit (git: Auto-commit" in said
 
 
+@pytest.mark.thorough
 def test_hooks_run_as_commands_before_the_first_task_and_after_the_last(lending: Place) -> None:
     with_hooks(lending)
     log = lending.root / "hooks.log"
@@ -147,6 +148,7 @@ def open_item(place: Place) -> None:
     commit(place)
 
 
+@pytest.mark.thorough
 def test_open_checklists_are_named_and_must_be_waved_through(lending: Place) -> None:
     open_item(lending)
     said = run(lending, code=2)

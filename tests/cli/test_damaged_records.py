@@ -69,6 +69,7 @@ def test_looking_and_going_on_work_and_name_it(half_done: Place, what: str) -> N
     assert half_done.git("log", "--format=%s").count("Task 1") == 1, "nothing is done again"
 
 
+@pytest.mark.thorough
 def test_an_event_of_an_unknown_kind_is_passed_over(half_done: Place) -> None:
     with closing(sqlite3.connect(half_done.database)) as database, database:
         assert database.execute(EVENT + "type = 'of.tomorrow' WHERE type = 'agent.ended'").rowcount

@@ -91,6 +91,7 @@ def test_the_command_leads_here_from_elsewhere(place: Place) -> None:
     assert done.stdout.splitlines()[-1] == "Ready: segue run ../repo/plan.md --repo ../repo --yes"
 
 
+@pytest.mark.thorough
 def test_without_an_agent_it_names_how_to_install_one_here(place: Place) -> None:
     found = examine(place, 5)
     assert found["verdict"] == "Not ready: no agent is installed. Next: segue help agents"

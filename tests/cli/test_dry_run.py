@@ -132,6 +132,7 @@ def test_with_several_jobs_it_says_what_that_can_save(place: Place) -> None:
     assert "rounds" not in place.segue("run", "plan.md", "--dry-run").stdout
 
 
+@pytest.mark.thorough
 def test_it_knows_how_long_tasks_took_and_what_they_touched(place: Place) -> None:
     (place.repo / "plan.md").write_text(PARTS.replace("src/a.py", "one").replace("src/b.py", "two"))
     place.segue("run", "plan.md", "--agent", "scripted", "--task", "1", "--allow-dirty")

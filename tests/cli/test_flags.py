@@ -59,6 +59,7 @@ def test_checks_add_their_phase_and_send_the_agent_back(place: Place) -> None:
     assert [state for (state,) in checked] == ["failed", "done"]
 
 
+@pytest.mark.thorough
 def test_a_judge_adds_verification_when_no_flow_is_chosen(place: Place) -> None:
     place.config('agent = "scripted"\nchecks = ["true"]\n')
     assert phases(place, "--judge", "checks") == ["execute", "check", "verify"]

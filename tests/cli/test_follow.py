@@ -359,6 +359,7 @@ def test_checks_that_cannot_be_read_are_not_called_green(hosted: Hosted) -> None
     assert "green" not in said
 
 
+@pytest.mark.thorough
 def test_a_run_without_a_pull_request_is_refused(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")

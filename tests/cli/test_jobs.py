@@ -46,6 +46,7 @@ def test_tasks_are_done_at_once_and_end_up_on_my_branch(place: Place) -> None:
     assert not list((place.database.parent / "worktrees").glob("*-lane-*"))
 
 
+@pytest.mark.thorough
 def test_one_task_at_a_time_has_no_lanes(place: Place) -> None:
     place.script(WORK)
     place.segue("run", "plan.md", "--jobs", "1")

@@ -73,6 +73,7 @@ def test_independent_tasks_are_run_and_the_failed_one_begins_with_its_work_again
     assert failing.json("status", failing.last_run())["tasks"][0]["kept"] is None
 
 
+@pytest.mark.thorough
 def test_a_person_can_take_what_was_put_aside(failing: Place) -> None:
     failing.segue("run", "plan.md", code=3)
     (ref,) = kept_refs(failing)
@@ -184,6 +185,7 @@ def test_a_kill_at_any_time_loses_nothing_of_it(failing: Place, fault: str, shar
     assert again.rows("select key from orchestrator_steps where state = 'started'") == []
 
 
+@pytest.mark.thorough
 def test_what_a_person_committed_after_a_failure_is_in_nobodys_way(failing: Place) -> None:
     failing.segue("run", "plan.md", "--task", "1", code=3)
     failing.git("restore", ".")

@@ -33,6 +33,7 @@ def rehearse(place: Place, *words: str, code: int = 0) -> list[str]:
     return done.stdout.strip().splitlines()
 
 
+@pytest.mark.thorough
 def test_a_plan_that_nobody_has_committed_by_nobody(place: Place) -> None:
     hide_programs(place)
     stop_notes(place)
@@ -72,6 +73,7 @@ def test_what_the_checks_say_today(place: Place) -> None:
     assert shown[checks + 2] == "  true: passed"
 
 
+@pytest.mark.thorough
 def test_a_check_that_cannot_start_is_named(place: Place) -> None:
     place.config('agent = "scripted"\nchecks = ["make -f check.mk nothing"]\n')
     write(place, "check.mk", "all:\n\ttrue\n")
@@ -116,6 +118,7 @@ def test_only_what_is_still_to_be_done_is_rehearsed(place: Place) -> None:
     assert rehearse(place, "plan.md") == ["No pending tasks to process."]
 
 
+@pytest.mark.thorough
 def test_what_reaches_beyond_the_clone_is_left_out_and_named(place: Place) -> None:
     place.config(
         'agent = "scripted"\ndelivery = "pr"\nlog.file = "planted.log"\nsummary = "planted.md"\n'

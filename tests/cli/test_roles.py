@@ -96,6 +96,7 @@ plan = "scripted:small"
     assert rows == [("plan", "small"), ("execute", "large")]
 
 
+@pytest.mark.thorough
 def test_the_command_line_names_roles_too(place: Place) -> None:
     place.segue("run", "plan.md", "--flow", "plan", "--agent", "scripted", "--agent", "plan=scripted:tiny")
     rows = place.rows(
@@ -104,6 +105,7 @@ def test_the_command_line_names_roles_too(place: Place) -> None:
     assert sorted(rows) == [("execute", None), ("plan", "tiny")]
 
 
+@pytest.mark.thorough
 def test_an_agent_that_is_not_installed_is_left_out(place: Place) -> None:
     place.config('[agents.command]\nargv = ["no-such-program"]\n')
     done = place.segue("run", "plan.md", "--agent", "command,scripted")

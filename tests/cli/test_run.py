@@ -90,6 +90,7 @@ def test_status_speaks_the_machine_contract(place: Place) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_without_commits_the_changes_stay_in_the_work_tree(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted", "--commit", "never")
     assert place.subjects() == []
@@ -124,6 +125,7 @@ def test_plans_that_cannot_be_read_stop_before_any_task(
     assert place.json("status") == []
 
 
+@pytest.mark.thorough
 def test_titled_headings_are_run_unless_the_strict_rule_is_wanted(place: Place) -> None:
     plan = place.root / "titled.md"
     plan.write_text("## Task 1: One\nx\n\n### Task 2: Title\ny\n")

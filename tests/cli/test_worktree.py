@@ -73,6 +73,7 @@ def test_the_work_is_on_a_branch_and_mine_is_untouched(place: Place) -> None:
     assert place.segue("run", "plan.md").stdout.startswith("No pending tasks")
 
 
+@pytest.mark.thorough
 def test_merged_at_the_end(place: Place) -> None:
     place.script(WORK)
     said = merging(place)

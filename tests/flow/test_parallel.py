@@ -75,6 +75,7 @@ def test_independent_tasks_are_worked_on_at_once_and_all_of_their_work_is_there(
     assert side.git("log", "--format=%H", "main").count("\n") == 0
 
 
+@pytest.mark.thorough
 def test_no_more_are_worked_on_than_wanted(tmp_path: Path) -> None:
     agent = PacedAgent("function", write("{task}.txt"))
     agent.pace = together(2)
@@ -270,6 +271,7 @@ def test_a_parked_task_lets_others_work(tmp_path: Path) -> None:
     unhurried(check)
 
 
+@pytest.mark.thorough
 def test_a_budget_is_common_to_all_lanes(tmp_path: Path) -> None:
     agent = PacedAgent("function", write("{task}.txt"))
     side = loop(tmp_path, agent, *"123456", budget=Budget(launches=4))

@@ -100,6 +100,7 @@ def test_task_that_breaks_an_earlier_one_is_sent_back_with_that_fact(tmp_path: P
     assert (proof.level, proof.held) == (Level.TESTED, (1, 1))
 
 
+@pytest.mark.thorough
 def test_what_a_task_cannot_have_broken_is_run_again_only_at_the_end(tmp_path: Path) -> None:
     agent = FunctionAgent("one", in_turn(write(greet=HELLO), write(b="2\n"), write(c="3\n")))
     shown = (scenario("1", "greet", "Hello"),)

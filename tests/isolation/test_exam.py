@@ -73,8 +73,8 @@ for top in (STATE, "/dev/shm", "/var/tmp", *places):
             path = pathlib.Path(folder, name)
             try:
                 about = path.stat()  # a pipe that other tests left in /tmp would never end
-                if stat.S_ISREG(about.st_mode) and about.st_size < 5_000_000 and WORD.encode() in path.read_bytes():
-                    found.append(str(path))
+                is_short = stat.S_ISREG(about.st_mode) and about.st_size < 5_000_000
+                found += [str(path)] if is_short and WORD.encode() in path.read_bytes() else []
             except OSError:
                 pass
 for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):

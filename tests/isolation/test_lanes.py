@@ -324,6 +324,7 @@ def test_who_cannot_install_in_a_lane_is_told_what_helps() -> None:
     assert "lane_copy" in said
 
 
+@pytest.mark.thorough
 def test_a_run_in_its_own_work_tree_has_the_users_settings_at_their_path(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     (place.repo / ".gitignore").write_text(".env\n")

@@ -73,6 +73,7 @@ def test_auto_takes_landlock_where_namespaces_are_forbidden(place: Place) -> Non
     assert "this machine allows no user namespaces" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_named_means_that_is_missing_starts_nothing(place: Place) -> None:
     agent(place, "")
     done = run_by("namespaces", place, "run", "plan.md", "--isolation", "bwrap")

@@ -136,6 +136,7 @@ def test_a_button_in_slack_decides_and_the_run_continues(answered: Answered) -> 
         assert secret.encode() not in stored
 
 
+@pytest.mark.thorough
 def test_who_may_not_answer_in_slack_changes_nothing(answered: Answered) -> None:
     slack = answered.simulate(slack_app())
     answered.place.env["SEGUE_NOTIFY__SLACK__URL"] = f"{slack}/services/T0/B0/x"
@@ -240,6 +241,7 @@ def test_what_is_not_signed_too_old_or_unknown_is_refused(answered: Answered) ->
     assert answered.state(run) == "needs_human"
 
 
+@pytest.mark.thorough
 def test_a_decision_made_elsewhere_counts(answered: Answered) -> None:
     answered.serve()
     run = answered.needs_person()

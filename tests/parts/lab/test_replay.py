@@ -137,6 +137,7 @@ def test_another_level_that_is_required(recorded: Place) -> None:
     assert f"its proof is `{level}`" in found["rows"][0]["replayed"]["reason"]
 
 
+@pytest.mark.thorough
 def test_another_judge_sees_the_recorded_evidence(place: Place) -> None:
     """A model that wants the final version looks at the patches of work that another one let pass."""
     place.script(SCRIPT)

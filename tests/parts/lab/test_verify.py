@@ -76,6 +76,7 @@ def verify(row: dict[str, Any], folder: Path, *, learn: bool = False) -> Verifie
     return asyncio.run(verify_row(row, folder, Isolation(), 120, learn=learn))
 
 
+@pytest.mark.thorough
 def test_an_instance_with_a_binary_file_holds_and_what_passes_is_learnt(
     instance: tuple[dict[str, Any], Path],
 ) -> None:

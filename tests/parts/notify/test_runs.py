@@ -110,6 +110,7 @@ def parked(place: Place) -> bool:
         return False
 
 
+@pytest.mark.thorough
 def test_a_notifier_that_fails_costs_a_warning_and_nothing_else(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     with webhook() as hook:

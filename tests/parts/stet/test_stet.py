@@ -244,6 +244,7 @@ def test_a_dirty_tree_is_told_in_stets_words(place: StetPlace) -> None:
     assert "working tree has uncommitted changes" in review(place, base).failure
 
 
+@pytest.mark.thorough
 def test_a_corrupt_session_needs_a_person(place: StetPlace) -> None:
     base = place.head
     place.commit({"calc.py": "x = 1\n"})
@@ -309,6 +310,7 @@ def test_a_stet_that_never_ends_is_not_waited_for_for_ever(place: StetPlace) -> 
     assert "another stet has been at work" in review(place, place.head, cmd=str(busy), timeout=1).failure
 
 
+@pytest.mark.thorough
 def test_dismissing_reaches_stet(place: StetPlace) -> None:
     place.play(EVAL, TODO)
     base = place.head

@@ -49,6 +49,7 @@ def test_row_level_security(place: Place, postgres_server: str) -> None:
     assert place.json("check", SEGUE_RLS__DATABASE_URL=postgres_server)["rls"]["passed"] is True
 
 
+@pytest.mark.thorough
 def test_a_hole_fails_both_commands(place: Place, postgres_server: str) -> None:
     migrate(place, TODOS)
     place.config(f'{GOOD}[rls]\ndatabase_url = "{postgres_server}"\n')
