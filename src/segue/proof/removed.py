@@ -21,7 +21,7 @@ _UNNAMED = ("main", "init")
 def list_removed(path: str, before: str, after: str) -> set[str]:
     """Return the names of the functions, classes and values that a program lacks now.
 
-    None if anything else differs, or if what is gone may have done something without being named: decorated
+    Empty if anything else differs, or if what is gone may have done something without being named: decorated
     functions, subclasses, values that calls made.
     """
     old, new = _pieces(path, before), _pieces(path, after) if after.strip() else []
