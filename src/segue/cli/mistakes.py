@@ -111,7 +111,7 @@ def _suggest(guess: Guess) -> UsageError | None:
 
 
 def _suggest_second(guess: Guess) -> UsageError | None:
-    """Return the answer to a line with two mistakes, of which the guess mends the first."""
+    """Return the answer to a line with two mistakes, of which the guess corrects the first."""
     try:
         _read(guess.words)
     except click.UsageError as error:

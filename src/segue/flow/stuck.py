@@ -2,7 +2,7 @@
 
 News is a call with a result that this launch has not seen yet. What follows the last news is a circle where a
 few steps, each a call with its result and the work tree afterwards, come again and again. Whoever waits is
-not in a circle: a call that takes as long as it says, or long, begins the count anew.
+not in a circle: a call that takes as long as it says, or long, starts the count again.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Quotable:
 
 
 def _sides(path: str, text: str) -> tuple[_Passage, _Passage]:
-    """Return what stands in a file after the change, and what was removed; the heads are neither."""
+    """Return the lines of a file after the change, and those removed; the heads are neither."""
     _, _, hunks = text.partition("\n@@")
     lines = [line for line in hunks.split("\n")[1:] if not line.startswith("@@")]
     standing = "\n".join(line[1:] for line in lines if not line.startswith("-"))

@@ -107,7 +107,7 @@ class Repeats(Struct):
                 third = sure - found.keys() - {COMMAND}
                 if alone := third - self._in_company:
                     found |= await self._differ(recipe, first, alone, full=False)
-                if ordered := third & self._in_company:  # the order may be drawn anew each time
+                if ordered := third & self._in_company:  # the order may differ each time
                     found |= await self._differ_in_company(recipe, first, ordered)
                     if ordered & before:
                         found |= await self._differ_in_company(BASE, runs.base, ordered & before)

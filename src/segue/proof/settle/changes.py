@@ -243,7 +243,7 @@ def _imports_are_fine(change: TaskChange, file: TestFile) -> bool:
 
 
 def _is_known(change: TaskChange, imported: Iterable[str]) -> bool:
-    """Return whether the task names all that is imported anew, and none of it is a file."""
+    """Return whether the task names all new imports, and none of it is a file."""
     return all(not one.startswith((".", "/")) and change.said.names(one) for one in imported)
 
 

@@ -1,6 +1,6 @@
 """Calls that tests have made, made again as if no test ran: does the product answer otherwise?
 
-Both answers come from a copy of the process that has loaded the product anew, so that nothing else is
+Both answers come from a copy of the process that has loaded the product again, so that nothing else is
 different. It is joined to the probes, copied out of the package, and runs in the project's own Python.
 """
 
@@ -131,7 +131,7 @@ class NotedCalls:
             os.write(start, pickle.dumps(answer))
 
     def _forget(self, runners):
-        """Let the product be loaded anew, and take what tells that tests run out of the process."""
+        """Let the product be loaded again, and take what tells that tests run out of the process."""
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None)
             if name == "__main__" or not isinstance(name, str):
