@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from docs.vendors import ENDINGS, OTHERWISE, PROGRAMS, shown_by
 
-from tests.e2e.conftest import ACP, Real
+from tests.e2e.conftest import Real
 
 _EXCEEDED = "You exceeded your current quota, please check your plan and billing details."
 FAULTS: dict[str, dict[str, Any]] = {
@@ -65,17 +65,18 @@ IN_THE_WORDS_OF: dict[tuple[str, str], dict[str, Any]] = {
 """What a vendor's service says otherwise than the others."""
 MODELS = {"codex": ":gpt-5.5", "gemini": ":gemini-2.5-pro"}
 ALIKE = {"rate", "credit", "size", "overload", "silence"}
-"""What the adapter that these programs share reads in the same way for each of them."""
+"""What is read in the same way for each of these programs."""
 IN_FAULTS = {"key", "down", "cut"}
+"""What test_faults.py shows as well."""
 
 
 def cells() -> list[Any]:
     """Return every program with every case."""
     found = []
     for program in PROGRAMS:
-        alike = set() if program in ("claude", "codex") else ALIKE | (IN_FAULTS if program in ACP else set())
+        elsewhere = IN_FAULTS if program == "claude" else ALIKE | IN_FAULTS
         for case in ENDINGS:
-            is_left_out = case in alike and (case, program) not in OTHERWISE
+            is_left_out = case in elsewhere and (case, program) not in OTHERWISE
             found.append(pytest.param(program, case, marks=pytest.mark.cells if is_left_out else ()))
     return found
 
