@@ -2,7 +2,8 @@
 
 The first answers to 133 such lines were right for 29; to sets of 60 that were written later, for 44 and 41.
 Of 100 written after that, also with wrong files and settings, 70 were answered clearly at first. Of 96 in
-the manner of gh, git, uv, docker and npm, 74 were; the last lines are from there.
+the manner of gh, git, uv, docker and npm, 74 were. Of 112 by one who had read the two helps and the
+README, 70 were; the last lines are from there.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ run plan.md --agent scripted --attempts 3  ->  SEGUE_LIMITS__ATTEMPTS=3 segue ru
 run plan.md --agent scripted --detached  ->  segue run plan.md --agent scripted --detach
 run plan.md -- pytest  ->  segue run plan.md --
 run plan.md --pr=yes  ->  segue run plan.md --pr
-run issue 12  ->  segue run 'issue 12'
+run issue 12  ->  segue run 'github:OWNER/REPO#12'
 -C . status  ->  segue status -C .
 proof --format json  ->  segue proof --json
 proof --md  ->  segue proof --markdown
@@ -222,6 +223,39 @@ run . --agent scripted  ->  segue run --agent scripted
 run "" --jobs 2  ->  segue run --jobs 2
 trust --list  ->  segue trust --show
 trust .  ->  segue trust --repo .
+run plan.md claude  ->  segue run plan.md --agent claude
+run plan.md with claude  ->  segue run plan.md --agent claude
+run plan.md on claude 2  ->  segue run plan.md --agent claude --task 2
+run plan.md --agents claude codex  ->  segue run plan.md --agent claude,codex
+run plan.md task 3  ->  segue run plan.md --task 3
+run plan.md --yes=no  ->  segue run plan.md
+run plan.md --pr "My title"  ->  segue run plan.md --pr
+run plan.md --worktree ../wt  ->  segue run plan.md --worktree
+run plan.md --branch feature/x  ->  segue run plan.md --worktree
+run plan.md --jobs=0  ->  segue run plan.md --jobs=1
+run plan.md --require test  ->  SEGUE_REQUIRE=tested segue run plan.md
+run plan.md --budget $5  ->  SEGUE_LIMITS__COST_USD=5 segue run plan.md
+run plan.md --model claude:opus  ->  segue run plan.md --agent claude:opus
+run "plan.md --task 3"  ->  segue run plan.md --task 3
+run gh:a/b  ->  segue run github:a/b
+run 1,2  ->  segue run --task 1,2
+run "#12"  ->  segue run 'github:OWNER/REPO#12'
+run https://github.com/acme/shop/pull/12  ->  segue follow
+run plna.md  ->  segue run plan.md
+serve --port=:8080  ->  segue serve --port=8080
+serve port 8080  ->  segue serve --port 8080
+show 1  ->  segue status last 1
+status -w  ->  segue logs --follow
+say stop  ->  segue stop
+say "use tabs"  ->  segue say TASK 'use tabs'
+task say 2 use tabs  ->  segue say 2 'use tabs'
+task skip last 2  ->  segue task skip 2 --run last --reason WHY
+task retry 2  ->  segue run --task 2
+resume last --agent  ->  segue run --agent VALUE
+export last  ->  segue db export
+pr  ->  segue run --pr
+dry-run plan.md  ->  segue run plan.md --dry-run
+merge last  ->  segue help pull-requests
 """
 
 

@@ -41,14 +41,15 @@ class CommandSettings(Struct, frozen=True):
     """The options that are named after a setting."""
     output: Printer
 
-    def load(self, **more: Any) -> App:
+    def load(self, before: Callable[[], None] = lambda: None, **more: Any) -> App:
         """Load all settings to run something; `more` are further settings of the command.
 
-        Asks on a terminal for trust in the project's settings; without one they are refused.
+        Asks on a terminal for trust in the project's settings; without one they are refused. `before`
+        is called first: it may refuse what has nothing to do with trust.
         """
         from segue.runtime.app import App
 
-        return self._with_trust(lambda: App.load(self.repo, self.config, {**self.values, **more}))
+        return self._with_trust(lambda: App.load(self.repo, self.config, {**self.values, **more}), before)
 
     def load_for(self, run: Run) -> App:
         """Load the settings a run was started with, to continue it; the command line comes first."""
@@ -87,12 +88,13 @@ class CommandSettings(Struct, frozen=True):
 
         return App.load_for(run, self.config, self.values, need="place")
 
-    def _with_trust(self, load: Callable[[], App]) -> App:
+    def _with_trust(self, load: Callable[[], App], before: Callable[[], None] = lambda: None) -> App:
         from segue.config.trust import Untrusted
 
         try:
             app = load()
         except Untrusted as error:
+            before()
             if not self.output.at_terminal():
                 raise
             from segue.cli.setup.trust import ask

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.errors import UsageError
+from segue.domain.errors import UnknownName, UsageError
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.log import Log
 from segue.domain.run import USUAL_RUNS, Run, RunState
@@ -33,7 +33,7 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
 
     Raises UsageError if there is none.
     """
-    run = _named(store, name) or newest_run(store, app)
+    run = _named(store, app, name) or newest_run(store, app)
     if run is not None:
         return run
     found = _find_elsewhere(store, app)
@@ -69,18 +69,23 @@ def find_unfinished(store: Store, app: App, name: str | None, *, idle: bool = Fa
 
     if name in NEWEST:
         return newest_run(store, app)
-    return _named(store, name) or newest_run(store, app, is_wanted)
+    return _named(store, app, name) or newest_run(store, app, is_wanted)
 
 
-def _named(store: Store, name: str | None) -> Run | None:
+def _named(store: Store, app: App, name: str | None) -> Run | None:
     if name is None or name in NEWEST:
         return None
     run = store.run(name)
     if run is None or (len(name) < _SHORTEST and run.id != name):
-        task = f"   A task of the newest: segue status last {name}" if name.isdigit() else ""
-        raise UsageError(
+        newest = newest_run(store, app)
+        titles = newest.spec.titles if newest is not None else {}
+        task = f"   A task of the newest: segue status last {name}" if name in titles else ""
+        raise UnknownName(
+            "run",
+            name,
             f"There is no run {name!r}.{_meant(store, name)}",
             hint=f"List the runs: segue status   The newest is `last`{task}",
+            known=titles,
         )
     return run
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_unused, sectioned
-from segue.cli.run.choose import agent_settings, choice_options, name_options
+from segue.cli.run.choose import agent_settings, choice_options, name_options, refuse_line, refuse_names
 from segue.cli.terminal.output import Printer
 from segue.cli.terminal.readers import outlive_readers
 
@@ -166,7 +166,12 @@ def run(
     more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
     more |= {"delivery": "pr"} if pr else {}
     chosen = TaskChoice(only, start, stories, phases, until_checkpoint)
-    app = settings.look(**more) if dry_run else settings.load(**more)
+    refuse_line(source, settings.values["model"])
+    app = (
+        settings.look(**more)
+        if dry_run
+        else settings.load(lambda: refuse_names(settings, more, source, chosen), **more)
+    )
     _refuse_fail_fast(app, fail_fast)
     _refuse_pairs(app, dry_run, detach, restart)
     completed = _complete(settings, more, app, source, yes, dry_run, output)

@@ -194,7 +194,7 @@ def _find(name: str) -> OptionField:
 
 
 def _unknown(name: str, known: Iterable[str]) -> UsageError:
-    from segue.cli import words
+    from segue.cli.mistakes import words
     from segue.domain.text import suggest
 
     names = list(known)

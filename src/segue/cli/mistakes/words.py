@@ -31,6 +31,7 @@ COMMANDS = {
     "help": "man manual docs",
     "help installing": "install uninstall update upgrade",
     "help running": "undo revert rollback reset",
+    "help pull-requests": "merge push deliver ship",
     "--version": "version",
     "help exit-codes": "exit-codes",
 }
@@ -42,9 +43,10 @@ INNER = {
     "config set": {"config": "add change"},
     "proof last": {"task": "show view info status diff"},
     "task list": {"task": "ls all"},
-    "task comment": {"task": "reject retry feedback"},
+    "task comment": {"task": "reject feedback"},
+    "help tasks": {"task": "add new create rm remove move"},
     "task accept": {"task": "approve done complete"},
-    "run --task": {"task": "run start"},
+    "run --task": {"task": "run start retry redo"},
     "agent list": {"agent": "ls show"},
     "agent try": {"agent": "test check run"},
     "config set agent": {"agent": "use add set default switch select"},
@@ -57,6 +59,7 @@ OPTIONS = {
     "--dry-run": "--preview --dry --simulate -n",
     "--yes": "--force --no-input --non-interactive --auto",
     "--agent": "--agents --with --tool -a",
+    "--worktree": "--branch --new-branch -b",
     "--detach": "--background --daemon --bg -d",
     "--serve": "--watch --open --web --ui",
     "--follow": "--tail --watch --live",
@@ -126,4 +129,8 @@ def meanings(table: dict[str, str], word: str) -> list[str]:
 
 def inner_meanings(table: dict[str, dict[str, str]], group: str, word: str) -> list[str]:
     """Return what a word means here when it follows `group`."""
-    return [ours for ours, theirs in table.items() if word in theirs.get(group, "").split()]
+    found = [ours for ours, theirs in table.items() if word in theirs.get(group, "").split()]
+    if found or len(word) != len("-x") or not word.startswith("-"):
+        return found
+    # One letter stands for the word that begins with it.
+    return [ours for ours, theirs in table.items() if f" -{word}" in f" {theirs.get(group, '')}"]
