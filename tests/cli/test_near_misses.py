@@ -198,7 +198,7 @@ run plan.md --isolation docker  ->  segue run plan.md --isolation container
 logs --tail 20  ->  segue logs --limit 20
 status --kind plans  ->  segue status --kind plan
 task accept  ->  segue task accept KEY
-task accept 2 3  ->  segue task accept 2
+task accept 2 3  ->  segue task accept 2 && segue task accept 3
 task skip 2  ->  segue task skip 2 --reason WHY
 task comment "Use the helper" 2  ->  segue task comment 2 'Use the helper'
 say "Use the helper" 2  ->  segue say 2 'Use the helper'
@@ -256,6 +256,32 @@ export last  ->  segue db export
 pr  ->  segue run --pr
 dry-run plan.md  ->  segue run plan.md --dry-run
 merge last  ->  segue help pull-requests
+run plan.md --skip-task 2  ->  segue task skip 2 --reason WHY
+run plan.md --exclude 2  ->  segue task skip 2 --reason WHY
+run acme/shop  ->  segue run github:acme/shop
+task accept task 2  ->  segue task accept 2
+task skip 2 3 --reason x  ->  segue task skip 2 --reason x && segue task skip 3 --reason x
+serve localhost:8080  ->  segue serve --port 8080
+init claude  ->  segue config set agent claude
+config set agent  ->  segue config set agent VALUE
+config set agents claude  ->  segue config set agent claude
+agent claude  ->  segue agent schema claude
+agent install claude  ->  segue doctor --agents
+check last  ->  segue proof last
+report last  ->  segue report run last
+run plan.md 1-2  ->  segue run plan.md --task 1-2
+run plan.md through claude  ->  segue run plan.md --agent claude
+run plan.md --from-task 2  ->  segue run plan.md --from 2
+run plan.md --start-at 2  ->  segue run plan.md --from 2
+run last  ->  segue resume last
+resume task 2  ->  segue run --task 2
+stop task 3  ->  segue stop
+tasks 2  ->  segue status last 2
+task accpt 2 -m ok  ->  segue task accept 2 --reason ok
+task skip 2 because obsolete  ->  segue task skip 2 --reason 'because obsolete'
+detach plan.md  ->  segue run plan.md --detach
+worktree  ->  segue run --worktree
+model opus  ->  segue run --model opus
 """
 
 

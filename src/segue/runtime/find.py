@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from segue.domain.amounts import list_some
 from segue.domain.errors import UnknownName, UsageError
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.log import Log
@@ -24,6 +25,7 @@ NEWEST = ("last", "latest")
 """Words for the newest run."""
 _SHORTEST = 4
 """How long a part of an id must be: `2`, which begins all of them, is rather a task."""
+_MOST_TASKS = 8
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
 
@@ -80,6 +82,7 @@ def _named(store: Store, app: App, name: str | None) -> Run | None:
         newest = newest_run(store, app)
         titles = newest.spec.titles if newest is not None else {}
         task = f"   A task of the newest: segue status last {name}" if name in titles else ""
+        task = task or (f"   Its tasks: {list_some(list(titles), _MOST_TASKS)}" if titles else "")
         raise UnknownName(
             "run",
             name,

@@ -68,7 +68,7 @@ _MODELS = {
     "claude": ("opus", "sonnet", "haiku", "anthropic"),
     "gemini": ("google",),
 }
-"""Agent → how the names of its models begin."""
+"""Agent → how the names of its models begin; the last one is who makes them."""
 
 
 class Plugin(Struct, frozen=True):
@@ -181,6 +181,9 @@ def _describe_meant(socket: str, name: str, known: Sequence[str]) -> str:
     agent, slash, model = name.partition("/")
     if slash and agent in known:
         return f" A model follows a colon: {agent}:{model}"
+    made = next((one for one, models in _MODELS.items() if name.casefold() == models[-1]), None)
+    if made in known:
+        return f" Did you mean {made!r}?"
     words = name.casefold().replace("_", "-").replace(" ", "-").split("-")
     if inside := next((one for one in known if one in words), None):
         return f" Did you mean {inside!r}?"

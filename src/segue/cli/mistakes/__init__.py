@@ -92,6 +92,8 @@ def _guess_value(error: click.BadParameter, args: Words) -> Iterator[Guess]:
     for at in [at for at, word in enumerate(args) if meant and word.endswith(given)]:
         if args[at] == given or args[at].startswith((f"{name}=", "-")):
             yield Guess(message, [*args[:at], f"{args[at].removesuffix(given)}{meant}", *args[at + 1 :]])
+    if RUN_ID.fullmatch(given) and "run" in getattr(getattr(error.param, "type", None), "choices", ()):
+        yield Guess("The report of one run is called `run`.", [*args[: args.index(given)], "run", given])
 
 
 def _guess_missing(error: click.MissingParameter, args: Words) -> Iterator[Guess]:
@@ -102,19 +104,25 @@ def _guess_missing(error: click.MissingParameter, args: Words) -> Iterator[Guess
             yield Guess(f"{word} is written as two words here.", split)
     for run in (one for one in args if RUN_ID.fullmatch(one)):
         yield Guess(f"The run is named with --run: {run}.", [*(o for o in args if o != run), "--run", run])
-    command = find_command(args)[0]
-    places = [param for param in command.params if isinstance(param, click.Argument)]
-    given = [word for word in args if not word.startswith("-")][len(find_path(args).split()) :]
-    if len(given) == 1 and len(places) == 2 and places[1] is error.param and not TASK.fullmatch(given[0]):
-        if given[0] in COMMANDS:
-            yield Guess(f"Is `segue {given[0]}` meant? {name_of(places[0])} comes before a text.", given)
-        yield Guess(
-            f"{name_of(places[0])} is missing: {given[0]!r} is a text.",
-            [*args[: args.index(given[0])], name_of(places[0]), *args[args.index(given[0]) :]],
-        )
+    if error.param is not None and error.param.name == "text":
+        yield from _guess_task(args)
     if isinstance(error.param, click.Option) and len(args) > 3:
-        option = error.param.opts[-1]
+        option, at = error.param.opts[-1], len(find_path(args).split()) + 1
+        if len(args) > at + 1 and not any(word.startswith("-") for word in args):
+            yield Guess(f"{join(args[at:])} follows {option}.", [*args[:at], option, " ".join(args[at:])])
         yield Guess(f"{args[-1]!r} follows {option}.", [*args[:-1], option, args[-1]])
+
+
+def _guess_task(args: Words) -> Iterator[Guess]:
+    """Guess that the only word where a task and a text belong is the text, or a command."""
+    first = next(param for param in find_command(args)[0].params if isinstance(param, click.Argument))
+    at = len(find_path(args).split())
+    word, name = "".join(args[at : at + 1]), name_of(first)
+    if not word or word.startswith("-") or TASK.fullmatch(word):
+        return
+    if word in COMMANDS:
+        yield Guess(f"Is `segue {word}` meant? {name} comes before a text.", args[at:])
+    yield Guess(f"{name} is missing: {word!r} is a text.", [*args[:at], name, *args[at:]])
 
 
 def _explain_other(error: click.UsageError, args: Words) -> UsageError:

@@ -11,7 +11,7 @@ import click
 
 from segue.cli.main import ALIKE, COMMANDS, cli
 from segue.cli.mistakes import words as others
-from segue.cli.mistakes.line import RUN_ID, TASK, Guess, Words, find_context
+from segue.cli.mistakes.line import RUN_ID, TASK, Guess, Words, find_context, is_agent
 from segue.cli.mistakes.values import find_setting
 
 OF_RUNS = ("status", "resume", "stop", "logs --follow")
@@ -25,42 +25,58 @@ def guess_command(name: str, error: click.UsageError, args: Words) -> Iterator[G
     at = args.index(name, len(path)) if name in args[len(path) :] else len(path)
     rest = args[at + 1 :]
     single = name.removesuffix("s")
-    if not path and rest and single in list_groups():
+    if not path and rest and single in list_groups() and not TASK.fullmatch(rest[0]):
         yield Guess(f"`{name}` is `segue {single}` here.", [single, *rest])
-    inner = others.inner_meanings(others.INNER, path[0], name) if path else []
-    for meant in [*inner, *([] if path else others.meanings(others.COMMANDS, name))]:
-        sentence = f"`{' '.join([*path, name])}` is `segue {meant}` here."
-        if meant == "resume" and rest and TASK.fullmatch(rest[0]):
-            yield Guess(f"A task is tried again with `segue run --task {rest[0]}`.", ["run", "--task", *rest])
-        if not (meant in OF_RUNS or meant.startswith("help")):
-            yield Guess(sentence, [*meant.split(), *rest])
-        if meant == "status" and rest and TASK.fullmatch(rest[0]):
-            yield Guess(sentence, ["status", "last", rest[0]])
-        if not meant.startswith("help"):
-            yield Guess(sentence, [*meant.split(), *(word for word in rest if RUN_ID.fullmatch(word))])
-        yield Guess(sentence, meant.split())
+    yield from _guess_meaning(name, path, rest)
     for group in [] if path else find_groups(name):
         sentence = f"There is no command {name!r}: it belongs to `segue {group}`."
         yield Guess(sentence, [group, *args])
         if all(RUN_ID.fullmatch(word) for word in rest):
             yield Guess(sentence, [group, name])
+    if not path:
+        yield from _guess_run_option(name, rest)
     for near in _find_near(name, error.ctx):
         sentence = f"There is no command {name!r}. Did you mean `{join(['segue', *path, near])}`?"
         yield Guess(sentence, [*args[:at], near, *rest])
-        yield Guess(sentence, [*path, near])
+        if not any(word.startswith("-") for word in rest):
+            yield Guess(sentence, [*path, near])
     yield from _guess_object(name, path, args)
     yield from _guess_elsewhere(name, path, rest)
 
 
+def _guess_meaning(name: str, path: Words, rest: Words) -> Iterator[Guess]:
+    """Guess that others call a command so."""
+    inner = others.inner_meanings(others.INNER, path[0], name) if path else []
+    for meant in [*inner, *([] if path else others.meanings(others.COMMANDS, name))]:
+        sentence = f"`{' '.join([*path, name])}` is `segue {meant}` here."
+        if meant == "resume" and rest and TASK.fullmatch(rest[0]):
+            yield Guess(f"A task is tried again with `segue run --task {rest[0]}`.", ["run", "--task", *rest])
+        if meant in ("status", "task list") and rest and TASK.fullmatch(rest[0]):
+            yield Guess(sentence, ["status", "last", rest[0]])
+        if not (meant in OF_RUNS or meant.startswith("help")):
+            yield Guess(sentence, [*meant.split(), *rest])
+        if not meant.startswith("help"):
+            yield Guess(sentence, [*meant.split(), *(word for word in rest if RUN_ID.fullmatch(word))])
+        yield Guess(sentence, meant.split())
+
+
 def _guess_elsewhere(name: str, path: Words, rest: Words) -> Iterator[Guess]:
-    """Guess that a word is a command outside of its group, or an option of `segue run`."""
+    """Guess that a word is a command outside of its group."""
     if path and name in COMMANDS:
         sentence = f"`{name}` is a command of its own: `segue {name}`."
         yield Guess(sentence, [name, *rest])
         yield Guess(sentence, [name, *rest[:1], " ".join(rest[1:])])
-    elif not path:
-        for line in (["run", *rest, f"--{name}"], ["run", f"--{name}", *rest], ["run", f"--{name}"]):
-            yield Guess(f"{name} is an option of `segue run`: --{name}.", line)
+
+
+def _guess_run_option(name: str, rest: Words) -> Iterator[Guess]:
+    """Guess that a word is an option of `segue run`."""
+    command = cli.get_command(click.Context(cli), "run")
+    params = command.params if command is not None else []
+    found = next((one for one in params if f"--{name}" in one.opts and isinstance(one, click.Option)), None)
+    if found is not None:
+        option = f"--{name}"
+        line = ["run", *rest, option] if found.is_flag else ["run", option, *rest]
+        yield Guess(f"{name} is an option of `segue run`: {option}.", line)
 
 
 def find_groups(name: str) -> list[str]:
@@ -103,6 +119,10 @@ def _guess_object(name: str, path: Words, args: Words) -> Iterator[Guess]:
     elif path == ["config"] and find_setting(name):
         verb = "set" if rest else "explain"
         yield Guess(f"What should be done with {name}?", ["config", verb, name, *rest])
+    elif path == ["agent"] and is_agent(name):
+        yield Guess(f"What should be done with {name}? This lists its options.", ["agent", "schema", name])
+    elif path == ["check"] and RUN_ID.fullmatch(name):
+        yield Guess(f"{name} is a run; this shows its proof.", ["proof", name])
     elif path == ["check"]:
         yield Guess(f"`segue check` proves work that is there; {name} is run.", ["run", name, *rest])
 

@@ -16,7 +16,10 @@ from segue.domain.pattern import pattern
 
 Words = list[str]
 RUN_ID = pattern(r"last|latest|\d{8}-\S*")
-TASK = pattern(r"#?[A-Za-z]{0,3}\d+(?:\.\d+)*[a-z]?")
+_KEY = r"#?[A-Za-z]{0,3}\d+(?:\.\d+)*[a-z]?"
+TASK = pattern(_KEY)
+TASKS = pattern(rf"{_KEY}(?:(?:,|-|\.\.){_KEY})*")
+"""A task as people number it, and several: `1,2`, `1-3`."""
 RUNNING = ("run", "rehearse", "resume", "check", "follow")
 """Commands whose every setting can be given by a variable."""
 _LONG_DASH = pattern(r"[\u2010-\u2015\u2212]+")
@@ -113,13 +116,17 @@ def make_plain(word: str) -> str:
     return (f"--{word[dashes.end() :]}" if dashes else word).translate(_CURLY)
 
 
+_LONGEST_SHORT = 3
+"""How many letters an abbreviation has at most: longer ones fit too many words."""
+
+
 def is_short_for(name: str, option: str) -> bool:
     """Return whether a name abbreviates an option or a word, as `--md` does `--markdown`."""
     letters, begin = iter(option), len(name) - len(name.lstrip("-"))
     if begin == 1:
         return option.startswith(f"-{name}")
     return (
-        len(name) > begin + 1
+        begin + 1 < len(name) <= begin + _LONGEST_SHORT
         and name[: begin + 1] == option[: begin + 1]
         and all(one in letters for one in name)
     )

@@ -17,6 +17,7 @@ from segue.domain.pattern import pattern
 from segue.domain.task_names import split_known
 
 _ISSUE = pattern(r"(?P<place>[\w.-]+/[\w.-]+)?#?(?P<number>\d+)")
+_REPOSITORY = pattern(r"[\w-]+/[\w-]+")
 _PULL = pattern(r"\S*/(?:pull|merge_requests)/\d+\S*")
 _SCHEME = pattern(r"([a-z]+):(?=[\w.-])")
 
@@ -62,9 +63,14 @@ def _explain_source(error: SourceError, named: str, args: Words) -> UsageError |
     if Path(named) == Path():
         said = "This folder is no Spec Kit feature; without a source, Segue looks for the tasks here."
         return suggest(Guess(said, [word for word in args if word != named]))
-    if Path(named).exists() or "task list" in others.meanings(others.COMMANDS, named):
+    is_file = "task list" in others.meanings(others.COMMANDS, named) and "Did you mean" not in error.message
+    if Path(named).exists() or is_file:
         return None  # a folder, or a file such as `todo`
-    return next(filter(None, map(suggest, _guess_source(error, named, args))), None)
+    found = next(filter(None, map(suggest, _guess_source(error, named, args))), None)
+    if found is None and "://" in named:
+        hint = "Those of GitHub are read directly, others from a table (CSV, JSON lines): segue help tasks"
+        return SourceError(f"No list of tasks is known at {named}.", kept=error.kept, hint=hint)
+    return found
 
 
 def _guess_source(error: SourceError, named: str, args: Words) -> Iterator[Guess]:
@@ -80,15 +86,17 @@ def _guess_source(error: SourceError, named: str, args: Words) -> Iterator[Guess
         yield Guess(
             f"{named} is no list of tasks; a task is named with --task.", replace("--task", ",".join(keys))
         )
-    if address := _read_address(named):
+    if address := _read_address(named, Path(named)):
         yield Guess(f"{named} is no list of tasks here; issues on GitHub are named so.", replace(address))
     if _PULL.fullmatch(named):
         said = "A pull request is no list of tasks; `follow` works on what comes back from the one of a run."
         yield Guess(said, ["follow"])
     yield from guess_no_source(named, [])
+    if RUN_ID.fullmatch(named):
+        yield Guess(f"{named} is a run, no list of tasks.", ["resume", named])
 
 
-def _read_address(named: str) -> str:
+def _read_address(named: str, path: Path) -> str:
     """Return the address of what GitHub calls `#12`, and of `gh:acme/shop`; empty: it is none."""
     from segue.sources.recognise import GITHUB
 
@@ -97,6 +105,8 @@ def _read_address(named: str) -> str:
         return f"{GITHUB}{named[scheme.end() :]}"
     if named.removeprefix("www.").removesuffix("/") == "github.com":
         return f"{GITHUB}OWNER/REPO"
+    if _REPOSITORY.fullmatch(named) and not path.parent.exists() and path.parts[0] != "specs":
+        return f"{GITHUB}{named}"
     found = _ISSUE.fullmatch(named)
     return name_issue(found["number"], found["place"]) if found and "#" in named else ""
 
@@ -135,6 +145,11 @@ def _guess_name(error: UnknownName, command: click.Command, args: Words) -> Iter
         yield Guess(f"One task at a time: {word} are several.", lines[0], after=after)
     for line in lines:
         yield Guess(f"{error.message} Did you mean {line[at]}?", line)
+    if error.what == "task" and RUN_ID.fullmatch(word):
+        rest = [*args[:at], *args[at + 1 :]]
+        name = "TASK" if any(param.name == "text" for param in command.params) else "KEY"
+        yield Guess(f"{word} is a run.", [*args[:at], name, *args[at + 1 :], "--run", word])
+        yield Guess(f"{word} is a run.", [*rest, "--run", word])
     if error.what == "task" or RUN_ID.fullmatch(word):
         return
     left = [*args[:at], *args[at + 1 :]]

@@ -10,8 +10,9 @@ import click
 
 from segue.cli.main import COMMANDS
 from segue.cli.mistakes import words as others
-from segue.cli.mistakes.commands import find_groups, guess_order, list_groups
+from segue.cli.mistakes.commands import OF_RUNS, find_groups, guess_order, list_groups
 from segue.cli.mistakes.line import RUN_ID, RUNNING, TASK, Guess, Words, complete, is_agent, is_short_for
+from segue.cli.mistakes.names import name_issue
 from segue.cli.mistakes.values import find_setting, fit_setting
 
 
@@ -54,6 +55,7 @@ def guess_option(error: click.NoSuchOption, args: Words) -> Iterator[Guess]:
     if denied := _find_denied(name, error.ctx):
         yield from _guess_denial(name, denied, before, given)
         return
+    yield from _guess_inner_command(name, before, given)
     for near in find_near_options(name, error.ctx):
         sentence = f"There is no option {name}. Did you mean {near}?"
         yield from _with_values(sentence, before, near, given)
@@ -120,6 +122,17 @@ def _with_values(sentence: str, before: Words, option: str, given: Words) -> Ite
         yield Guess(sentence, line)
 
 
+def _guess_inner_command(name: str, before: Words, given: Words) -> Iterator[Guess]:
+    """Guess that an option is made of a group and its command, as `--skip-task 2` is."""
+    parts = name.strip("-").split("-")
+    for group, verb in ((group, verb) for group in parts for verb in parts if group != verb):
+        if group in list_groups() and verb in list_groups()[group].commands:
+            yield Guess(f"{name} is a command: `segue {group} {verb}`.", [group, verb, *given])
+    if name in ("--issue", "--issues") and given and given[0].lstrip("#").isdigit():
+        line = [*before, name_issue(given[0].lstrip("#")), *given[1:]]
+        yield Guess("An issue on GitHub is named by its repository.", line)
+
+
 def _guess_command_in_option(name: str, path: Words, given: Words) -> Iterator[Guess]:
     """Guess that an option is a command, as in `--skip 2` or `--status`."""
     groups = [group for group in find_groups(name) if group in path or path[:1] == ["run"]]
@@ -127,8 +140,9 @@ def _guess_command_in_option(name: str, path: Words, given: Words) -> Iterator[G
         verb = [*([group] if group else []), name]
         if group or (name in COMMANDS and name not in list_groups()):
             sentence = f"--{name} is a command: `segue {' '.join(verb)}`."
-            yield Guess(sentence, [*verb, *given])
-            yield Guess(sentence, [*verb, *takewhile(lambda word: not word.startswith("-"), given)])
+            if verb[-1] not in OF_RUNS or all(RUN_ID.fullmatch(word) for word in given):
+                yield Guess(sentence, [*verb, *given])
+                yield Guess(sentence, [*verb, *takewhile(lambda word: not word.startswith("-"), given)])
             yield Guess(sentence, verb)
 
 
@@ -141,16 +155,27 @@ def find_near_options(name: str, context: click.Context) -> list[str]:
     swapped = [one for one in names if sorted(one) == sorted(name)]
     near = find_nearest(name.lstrip("-"), [one.lstrip("-") for one in names], 0.76)
     other_case = [one for param in options for one in param.opts if one == name.swapcase()]
+    flags = {one for param in options if param.is_flag for one in param.opts}
     short = [one for one in names if is_short_for(name, one)]
+    short = [one for one in short if name.startswith("--") or one in flags]
     found = [
         *begun,
         *swapped,
         *([f"--{near}"] if near else []),
         *other_case,
         *(short if len(short) == 1 and name.lstrip("-") not in COMMANDS else []),
-        *(one for one in names if one.strip("-") == name.rpartition("-")[2]),
+        *_find_parts(name, options),
     ]
     return found[:1]
+
+
+def _find_parts(name: str, options: list[click.Option]) -> list[str]:
+    """Return the option that the last part of a name means; the first, if it takes the same."""
+    parts = [next((one for one in options if f"--{part}" in one.opts), None) for part in name[2:].split("-")]
+    first, last = parts[0], parts[-1]
+    if first is not None and last is not None and first.metavar == last.metavar:
+        return [first.opts[-1]]
+    return [last.opts[-1]] if last is not None else []
 
 
 def _guess_setting(name: str, path: Words, before: Words, given: Words) -> Iterator[Guess]:

@@ -8,7 +8,17 @@ from shlex import join
 
 import click
 
-from segue.cli.mistakes.line import RUN_ID, TASK, Guess, Words, find_command, find_path, is_agent, make_plain
+from segue.cli.mistakes.line import (
+    RUN_ID,
+    TASK,
+    TASKS,
+    Guess,
+    Words,
+    find_command,
+    find_path,
+    is_agent,
+    make_plain,
+)
 from segue.cli.mistakes.names import guess_dashes, guess_no_source, name_issue
 
 SWITCHES = {
@@ -23,6 +33,20 @@ SWITCHES = {
 }
 """What people write behind an option that takes no value, and whether they mean it."""
 _UNITS = ("hour", "day", "week", "minute")
+
+
+def _guess_own_options(word: str, rest: Words, args: Words) -> Iterator[Guess]:
+    """Guess which option of the command takes a word, by what the word is."""
+    options = {option for param in find_command(args)[0].params for option in param.opts}
+    if "--port" in options and (port := word.rpartition(":")[2]).isdigit():
+        yield Guess(f"The port is named with --port: {port}.", [*rest, "--port", port])
+    if "--repo" in options and Path(word).is_dir():
+        yield Guess(f"The repository is named with --repo: {word}", [*rest, "--repo", word])
+    if "--agents" in options and is_agent(word):
+        shown = [] if "--agents" in rest else ["--agents"]
+        yield Guess("One option shows every agent.", [*rest, *shown])
+    if args[0] == "init" and is_agent(word):
+        yield Guess("The agent is a setting.", ["config", "set", "agent", word])
 
 
 def find_extra(message: str, args: Words) -> Words:
@@ -50,14 +74,11 @@ def guess_place(extra: Words, args: Words) -> Iterator[Guess]:
     yield from _guess_text(extra, at, args)
     if args[0] in ("run", "rehearse"):
         yield from _guess_for_run(extra, at, args)
-    options = {option for param in find_command(args)[0].params for option in param.opts}
-    if word.isdigit() and "--port" in options:
-        yield Guess(f"The port is named with --port: {word}.", [*rest, "--port", word])
-    if "--repo" in options and Path(word).is_dir():
-        yield Guess(f"The repository is named with --repo: {word}", [*rest, "--repo", word])
-    if "--agents" in options and is_agent(word):
-        yield Guess("One option shows every agent.", [*rest, "--agents"])
+    yield from _guess_own_options(word, rest, args)
     path = find_path(args)
+    if before.rstrip("s") == "task" and TASK.fullmatch(word):
+        line = ["run", "--task", word] if path == "resume" else [*args[: at - 1], *args[at + 1 :]]
+        yield Guess(f"`segue {path}` takes a run, not a task.", line)
     yield Guess(f"`segue {path}` has no place for `{join(extra)}`.", [*args[:at], *args[at + len(extra) :]])
 
 
@@ -69,8 +90,18 @@ def _guess_text(extra: Words, at: int, args: Words) -> Iterator[Guess]:
         yield Guess("A text of several words needs quotes.", [*args[:begin], " ".join(args[begin:])])
     if any("--reason" in param.opts for param in command.params) and at < len(args):
         if all(TASK.fullmatch(word) for word in extra):
-            yield Guess(f"One task at a time, and then {join(extra)}.", args[:at])
+            yield from _guess_tasks(extra, at, args)
         yield Guess("Why is said with --reason.", [*args[:at], "--reason", " ".join(args[at:])])
+
+
+def _guess_tasks(extra: Words, at: int, args: Words) -> Iterator[Guess]:
+    """Guess that a decision is about several tasks, or about one that a word precedes."""
+    rest = args[at + len(extra) :]
+    keys = [word for word in (args[at - 1], *extra) if TASK.fullmatch(word)]
+    lines = [[*args[: at - 1], key, *rest] for key in keys]
+    after = "".join(f" && segue {join(line)}" for line in lines[1:])
+    said = f"One task at a time: {join(keys)}." if after else f"{args[at - 1]!r} is not needed here."
+    yield Guess(said, lines[0], after=after)
 
 
 def _guess_for_run(extra: Words, at: int, args: Words) -> Iterator[Guess]:
@@ -100,7 +131,7 @@ def _guess_for_run(extra: Words, at: int, args: Words) -> Iterator[Guess]:
         yield Guess("A text of several words needs quotes.", [args[0], goal, *options])
 
 
-_LONGEST_FILLER = 5
+_LONGEST_FILLER = 8
 """How long a word may be that means nothing by itself, such as `with`."""
 
 
@@ -120,14 +151,14 @@ def _guess_kinds(extra: Words, left: Words) -> Iterator[Guess]:
         if found
     ]
     line = [*left, *(["--agent", ",".join(agents)] if agents else []), *tasks]
-    yield Guess(f"{', and '.join(said)}: {join(extra)}.", line)
+    yield Guess(f"{'; '.join(said)}: {join(extra)}.", line)
 
 
 def _find_option(word: str) -> str:
     """Return the option that takes a word, by what it looks like; empty: none does."""
     if is_agent(word):
         return "--agent"
-    return "--task" if all(map(TASK.fullmatch, word.split(","))) else ""
+    return "--task" if TASKS.fullmatch(word) else ""
 
 
 def find_flag(word: str, args: Words) -> click.Option | None:

@@ -128,7 +128,7 @@ def fit_setting(setting: str, given: str) -> str | None:
     if not any(one in (int, float) for one in kinds):
         return given
     seconds = parse_duration(given)
-    numbers = pattern(r"\d+(?:\.\d+)?").findall(given)
+    numbers: list[str] = pattern(r"\d+(?:\.\d+)?").findall(given)
     values = [given, *([] if seconds is None else [f"{seconds:g}"]), *(numbers if len(numbers) == 1 else [])]
     for value in values:
         try:

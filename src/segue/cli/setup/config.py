@@ -129,7 +129,7 @@ def set_(name: str, value: str, user: bool, settings: CommandSettings, output: P
     from segue.domain.options import SHARED_FILE
     from segue.runtime.tables import check_tables, known_names
 
-    _find(name)
+    _refuse_table(name, _find(name), value)
     folder = (settings.repo or Path.cwd()).absolute()
     named = settings.config and settings.config.absolute()
     try:
@@ -157,6 +157,24 @@ def set_(name: str, value: str, user: bool, settings: CommandSettings, output: P
     if not user and (before.project is None or before.project.is_trusted):
         trust_file(target)
     output.result({"setting": name, "file": str(target)}, f"Set {name} in {target}.")
+
+
+def _refuse_table(name: str, field: OptionField, value: str) -> None:
+    """Refuse a single value for a setting that is a table of names."""
+    from collections.abc import Mapping
+
+    single = name.removesuffix("s")
+    if isinstance(field.default, Mapping) and not value.strip().startswith("{"):
+        hint = f"Type: segue config set {single} {value}" if single != name and _is_setting(single) else ""
+        raise UsageError(
+            f"{name} is a table: it takes names with values.", hint=hint or f"segue config explain {name}"
+        )
+
+
+def _is_setting(name: str) -> bool:
+    from segue.config.part_tables import list_settings
+
+    return name in dict(list_settings())
 
 
 def _write(target: Path, text: str) -> None:
@@ -208,7 +226,8 @@ def _unknown(name: str, known: Iterable[str]) -> UsageError:
             f"{name} is set in segue.toml, in the table [agents.{agent}].",
             hint=f"Its options: segue agent schema {agent}",
         )
-    near = next((f" Did you mean {one}?" for one in (*called, *ending)), "") or suggest(
+    last = [one for one in names if one == name.rpartition(".")[2]]
+    near = next((f" Did you mean {one}?" for one in (*called, *ending, *last)), "") or suggest(
         name, names, "{}", 0.7
     )
     return UsageError(f"There is no setting {name!r}.{near}", hint="segue config list")
