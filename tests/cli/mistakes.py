@@ -234,7 +234,7 @@ OPTIONS = [
     Mistake(f"{RUN} --dryrun", 2, ("Did you mean --dry-run?",)),
     Mistake(f"{RUN} --isolation docker", 2, ("takes no 'docker'", "Did you mean container?")),
     Mistake(f"{RUN} --isolation container", 5, ("no container runtime", "[sandbox]")),
-    Mistake(f"{RUN} extra", 2, ("has no place for `extra`", "--task extra")),
+    Mistake(f"{RUN} extra", 2, ("has no place for `extra`",)),
     Mistake(f"{RUN} --config segue.tom", 2, ("does not exist", "segue.toml?"), toml("")),
     Mistake(f"{RUN} --log-file no/x.log", 2, ("no/x.log cannot be written", "--log-file")),
     Mistake(f"{RUN} --summary github", 2, ("GITHUB_STEP_SUMMARY", "--summary summary.md")),

@@ -112,7 +112,7 @@ def test_doctor_says_it_too(place: Place) -> None:
     done = place.segue("doctor", "--agents")
     line = next(line for line in done.stdout.splitlines() if "agent claude" in line)
     assert "2.1.325 · logged in · " in line
-    assert "edits, plan_mode, ask_mode" in done.stdout
+    assert "plans, judges, continues a conversation" in done.stdout
     findings = {finding["what"]: finding for finding in place.json("doctor")["checks"]}
     assert findings["agent claude"]["agent"]["version"] == "2.1.325"
     assert findings["git"]["agent"] is None

@@ -88,6 +88,11 @@ class ProjectFile(Struct, frozen=True):
         """Whether a person has allowed exactly these settings."""
         return not self.held and not self.removed
 
+    def describe_briefly(self) -> str:
+        """Say what is not in force, where nothing is refused for it."""
+        names = list_some([*self.held, *(f"{name} (removed)" for name in self.removed)], _MOST_NAMED)
+        return f"Not in force before you trust {self.path}: {names}."
+
     def describe(self) -> str:
         """Say what is not in force, and why."""
         names = list_some([*self.held, *(f"{name} (removed)" for name in self.removed)], _MOST_NAMED)

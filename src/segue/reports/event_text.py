@@ -98,6 +98,8 @@ def _describe_check(event: e.CheckRun) -> str:
 
 def _describe_base(event: e.BaseChecked) -> str:
     red = [check.words for check in event.checks if check.words]
+    if event.checks and all(check.state is BaseState.EMPTY for check in event.checks):
+        return "there are no tests before the first launch"
     return "; ".join(red) or "the checks pass before the first launch"
 
 

@@ -337,9 +337,7 @@ def notes_on_settings(loaded: LoadedSettings) -> list[str]:
     ]
     project = loaded.project
     if project is not None and not project.is_trusted:
-        notes.append(
-            f"{project.describe()} Until then they are not in force. Next: {trust_command(project.path)}"
-        )
+        notes.append(f"{project.describe_briefly()} Next: {trust_command(project.path)}")
     return notes
 
 
