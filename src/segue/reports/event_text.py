@@ -8,6 +8,7 @@ from typing import Any
 
 from segue.domain import events as e
 from segue.domain.amounts import describe_until, format_count, format_duration, list_some
+from segue.domain.proof import BaseState
 from segue.domain.statement import describe_proof
 from segue.domain.verdict import Result
 
