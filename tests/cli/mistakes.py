@@ -202,7 +202,7 @@ OPTIONS = [
     Mistake(f"{RUN} --jobs 0", 2, ("--jobs takes a whole number from 1 to 64, not '0'",)),
     Mistake(f"{RUN} --jobs many", 2, ("not 'many'",)),
     Mistake(f"{RUN} --approve", 2, ("--approve has no effect", "--dry-run")),
-    Mistake(f"{RUN} --log-format json", 2, ("--log-format has no effect", "--log-file FILE")),
+    Mistake(f"{RUN} --log-format text", 2, ("the setting log.format", "SEGUE_LOG__FORMAT=text segue run")),
     Mistake(f"{RUN} --no-approve", 2, ("--no-approve has no effect", "written down already")),
     Mistake(
         "run plan.md --agent cursor-cloud --allow-dirty",

@@ -41,15 +41,18 @@ class CommandSettings(Struct, frozen=True):
     """The options that are named after a setting."""
     output: Printer
 
-    def load(self, before: Callable[[], None] = lambda: None, **more: Any) -> App:
+    def load(self, **more: Any) -> App:
         """Load all settings to run something; `more` are further settings of the command.
 
-        Asks on a terminal for trust in the project's settings; without one they are refused. `before`
-        is called first: it may refuse what has nothing to do with trust.
+        Asks on a terminal for trust in the project's settings; without one they are refused.
         """
+        return self.load_after(lambda: None, more)
+
+    def load_after(self, refuse: Callable[[], None], more: dict[str, Any]) -> App:
+        """Load all settings; `refuse` is called before anybody is asked for trust."""
         from segue.runtime.app import App
 
-        return self._with_trust(lambda: App.load(self.repo, self.config, {**self.values, **more}), before)
+        return self._with_trust(lambda: App.load(self.repo, self.config, {**self.values, **more}), refuse)
 
     def load_for(self, run: Run) -> App:
         """Load the settings a run was started with, to continue it; the command line comes first."""

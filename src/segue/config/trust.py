@@ -32,7 +32,7 @@ VARIABLE = "SEGUE_TRUST"
 HARMLESS = frozenset(
     (
         *("agent", "model", "source", "commit", "worktree", "jobs", "replan"),
-        *("store.patience", "log.format"),
+        "log.format",
     )
 )
 """Settings that take effect without trust: none makes weak work look better, or lets agents do more."""

@@ -88,7 +88,7 @@ def find_setting(name: str) -> str:
     from segue.config.part_tables import list_settings
 
     known = [one for one, _ in list_settings()]
-    ending = [one for one in known if one.rpartition(".")[2] == name]
+    ending = [one for one in known if name in (one.rpartition(".")[2], one.replace(".", "_"))]
     ending = [one for one in ending if one == f"limits.{name}"] or ending
     if name in known:
         return name
