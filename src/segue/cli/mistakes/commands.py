@@ -30,6 +30,8 @@ def guess_command(name: str, error: click.UsageError, args: Words) -> Iterator[G
     yield from _guess_meaning(name, path, rest)
     for group in [] if path else find_groups(name):
         sentence = f"There is no command {name!r}: it belongs to `segue {group}`."
+        if len(rest) == 1 and " " in rest[0]:
+            yield Guess(sentence, [group, name, "KEY", *rest])
         yield Guess(sentence, [group, *args])
         if all(RUN_ID.fullmatch(word) for word in rest):
             yield Guess(sentence, [group, name])
@@ -51,6 +53,8 @@ def _guess_meaning(name: str, path: Words, rest: Words) -> Iterator[Guess]:
         sentence = f"`{' '.join([*path, name])}` is `segue {meant}` here."
         if meant == "resume" and rest and TASK.fullmatch(rest[0]):
             yield Guess(f"A task is tried again with `segue run --task {rest[0]}`.", ["run", "--task", *rest])
+        if meant.endswith(" agent") and len(rest) > 1 and all(map(is_agent, rest)):
+            yield Guess(sentence, [*meant.split(), ",".join(rest)])
         if meant in ("status", "task list") and rest and TASK.fullmatch(rest[0]):
             yield Guess(sentence, ["status", "last", rest[0]])
         if not (meant in OF_RUNS or meant.startswith("help")):

@@ -62,12 +62,20 @@ def complete(words: Sequence[str]) -> Words | None:
         except click.BadOptionUsage as error:
             if "requires an argument" not in error.message or line[-1] != error.option_name:
                 return None
-            line.append("VALUE")
+            line.append(_sample(error))
         except (click.UsageError, UsageError):
             return None
         else:
             return line
     return None
+
+
+def _sample(error: click.BadOptionUsage) -> str:
+    """Return a value of the option that lacks one."""
+    from segue.cli.mistakes.values import sample
+
+    params = error.ctx.command.params if error.ctx is not None else []
+    return next((sample(one) for one in params if error.option_name in one.opts), "VALUE")
 
 
 def read_line(words: Words) -> None:

@@ -18,6 +18,8 @@ from segue.domain.task_names import split_known
 
 _ISSUE = pattern(r"(?P<place>[\w.-]+/[\w.-]+)?#?(?P<number>\d+)")
 _REPOSITORY = pattern(r"[\w-]+/[\w-]+")
+_INSIDE = pattern(r"(?P<file>[^#:]+)[#:](?P<key>[\w.]+)|tasks?-?(?P<number>\d+)")
+"""A task in the name of its list, as in `plan.md#2`, or as one word with its number."""
 _PULL = pattern(r"\S*/(?:pull|merge_requests)/\d+\S*")
 _SCHEME = pattern(r"([a-z]+):(?=[\w.-])")
 
@@ -79,6 +81,11 @@ def _guess_source(error: SourceError, named: str, args: Words) -> Iterator[Guess
     def replace(*meant: str) -> Words:
         return [*args[:at], *meant, *args[at + 1 :]]
 
+    if inside := _INSIDE.fullmatch(named):
+        file, key = (inside["file"], inside["key"]) if inside["file"] else ("", inside["number"])
+        if not file or Path(file).is_file():
+            words = [*([file] if file else []), "--task", key]
+            yield Guess("A task is named with --task.", replace(*words))
     if near := re.search(r"Did you mean (\S+)\?", error.message):
         yield Guess(error.message, replace(near[1]))
     keys = [key for key in re.split(r"[\s,]+", named) if key]
@@ -132,7 +139,8 @@ def _find_origin() -> str:
 
 def _guess_name(error: UnknownName, command: click.Command, args: Words) -> Iterator[Guess]:
     """Guess what is meant by words that are no run, or no task."""
-    word, said = error.name, error.name.split()
+    word = error.name
+    said = [word] if word in args else word.split()
     yield from guess_dashes(word, args)
     at = next((at for at in range(len(args)) if args[at : at + len(said)] == said), None)
     if at is None:

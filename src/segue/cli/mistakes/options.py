@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from shlex import quote
 
 import click
@@ -14,6 +15,15 @@ from segue.cli.mistakes.commands import OF_RUNS, find_groups, guess_order, list_
 from segue.cli.mistakes.line import RUN_ID, RUNNING, TASK, Guess, Words, complete, is_agent, is_short_for
 from segue.cli.mistakes.names import name_issue
 from segue.cli.mistakes.values import find_setting, fit_setting
+from segue.domain.pattern import pattern
+
+_JOINT = pattern(r"[+;&|]")
+"""What people write between agents."""
+
+
+def is_several_agents(word: str) -> bool:
+    """Return whether a word names agents, whatever is between them."""
+    return is_agent(_JOINT.sub(",", word))
 
 
 def _in_order(words: Words) -> Words:
@@ -112,9 +122,11 @@ def _with_values(sentence: str, before: Words, option: str, given: Words) -> Ite
     if option == "--task" and len(tasks) > 1:
         repeated = [word for key in tasks for word in (option, key)]
         yield Guess(sentence, [*before, *repeated, *given[len(words) :]])
-    agents = list(takewhile(is_agent, given)) if option == "--agent" else []
-    if len(agents) > 1:
-        yield Guess(sentence, [*before, option, ",".join(agents), *given[len(agents) :]])
+    left = list(dropwhile(is_several_agents, given)) if option == "--agent" else given
+    if ((agents := ",".join(given[: len(given) - len(left)])) and agents != given[0]) or (
+        agents and _JOINT.search(agents)
+    ):
+        yield Guess(sentence, [*before, option, _JOINT.sub(",", agents), *left])
     line = [*before, *option.split(), *given]
     # A number belongs to the option before it: what takes none is not meant.
     alone = [*before, *option.split()]
@@ -184,9 +196,11 @@ def _guess_setting(name: str, path: Words, before: Words, given: Words) -> Itera
     setting = meant or find_setting(name.lstrip("-").replace("-", "_"))
     if not setting or not given or not path or path[0] not in RUNNING:
         return
-    value = fit_setting(setting, given[0])
+    others_given = [given[at + 1] for at, word in enumerate(given[:-1]) if word == name]
+    value = json.dumps([given[0], *others_given]) if others_given else fit_setting(setting, given[0])
     if value is None:
         return
+    rest = [word for word in given[1:] if word not in (name, *others_given)]
     variable = f"SEGUE_{setting.upper().replace('.', '__')}={quote(value)}"
     sentence = f"{name} is the setting {setting}; this sets it for one call."
-    yield Guess(sentence, [*before, *given[1:]], variable)
+    yield Guess(sentence, [*before, *rest], variable)

@@ -120,6 +120,9 @@ def _guess_for_run(extra: Words, at: int, args: Words) -> Iterator[Guess]:
         if source[0] in ("issue", "issues") and len(extra) == 1:
             found = name_issue(extra[0].lstrip("#"))
             yield Guess("An issue on GitHub is named by its repository.", [args[0], found, *left[at:]])
+    if source and TASK.fullmatch(source[0]) and Path(extra[0]).is_file():
+        words = [one for one in left if one != source[0]]
+        yield Guess("The list of tasks comes first.", [words[0], extra[0], *words[1:], "--task", source[0]])
     yield from _guess_kinds(extra, left)
     if find_flag(args[at - 1], args):
         yield Guess(f"{args[at - 1]} takes no value.", left)

@@ -89,6 +89,7 @@ def find_setting(name: str) -> str:
 
     known = [one for one, _ in list_settings()]
     ending = [one for one in known if name in (one.rpartition(".")[2], one.replace(".", "_"))]
+    ending = [one for one in ending if one.count(".") < 2]  # deeper ones have names that mean anything
     ending = [one for one in ending if one == f"limits.{name}"] or ending
     if name in known:
         return name

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
 
 from segue.cli.options import CommandSettings, options
 from segue.cli.setup.try_agent import try_
-from segue.cli.terminal.output import Printer, clean, cut_start, short_paths
+from segue.cli.terminal.output import Printer, clean, cut_start, short_paths, terminal_width
 from segue.domain.errors import CredentialsError, ToolMissing
 from segue.reports.abilities import describe_abilities
 
 if TYPE_CHECKING:
     from segue.runtime.doctor import AgentReport
 
-_PATH_CHARS, _NAME_CHARS = 40, 14
+_PATH_CHARS, _NAME_CHARS, _WIDEST = 40, 14, 200
 
 
 @click.group()
@@ -75,7 +76,9 @@ def _describe(report: AgentReport) -> str:
         (report.fix or " ".join(report.problems)).partition(" — or set ")[0].removeprefix("Install it: ")
     )
     can = describe_abilities(report.can)
-    lines = [clean(known if report.ready else short_paths(problem)), *([can] if report.ready and can else [])]
+    room = max((terminal_width() or _WIDEST) - _NAME_CHARS - 3, _NAME_CHARS)
+    said = [clean(known if report.ready else short_paths(problem)), *([can] if report.ready and can else [])]
+    lines = [line for text in said for line in wrap(text, room, break_long_words=False)]
     return f"  {report.name:<{_NAME_CHARS}} " + f"\n  {'':<{_NAME_CHARS}} ".join(lines)
 
 
