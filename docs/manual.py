@@ -64,7 +64,7 @@ def _manual_lines(commands: Iterable[tuple[str, click.Command]]) -> Iterator[str
     for code, meaning in EXIT_CODES.items():
         yield from (".TP", f".B {code}", _roff(meaning))
     yield from (".SH ENVIRONMENT", "Every setting has a variable whose name begins with SEGUE_:", "")
-    yield ".B segue config list"
+    yield ".B segue config list \\-\\-all"
     yield "lists the settings and where each value comes from."
 
 

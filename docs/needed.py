@@ -47,7 +47,6 @@ COMMANDS = {
     "--link": "who closed the tab",
     "--list": "who repeats a part of a bench",
     "--log-file": "who collects logs",
-    "--log-format": "who reads logs without a program",
     "--markdown": "who puts a proof into a pull request",
     "--mermaid": "who draws a plan for others",
     "--message": "who lets an agent delegate by printed commands",

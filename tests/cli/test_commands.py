@@ -294,7 +294,7 @@ def test_the_log_holds_facts_and_no_prompt(place: Place) -> None:
     assert (ended["task"], ended["phase"], ended["exit_code"]) == ("1", "execute", 0)
     assert "duration" in ended
     assert not [r for r in records if r["event"] == "prompt" and "recipe" in json.dumps(r)]
-    text = place.segue("run", "plan.md", "--agent", "scripted", "--log-file", "-", "--log-format", "text")
+    text = place.segue("run", "plan.md", "--agent", "scripted", "--log-file", "-", SEGUE_LOG__FORMAT="text")
     assert text.returncode == 0
 
 

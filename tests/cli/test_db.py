@@ -118,7 +118,7 @@ def test_a_run_is_carried_through_although_its_database_is_away_for_a_while(
 def test_a_run_that_ran_out_of_patience_is_resumed_without_a_second_launch_of_what_was_done(
     waiting: Place, cluster: Cluster
 ) -> None:
-    process = waiting.start(*("run", "plan.md", "--database-url", cluster.url), SEGUE_STORE__PATIENCE="6")
+    process = waiting.start(*("run", "plan.md", "--database-url", cluster.url), SEGUE_LIMITS__PATIENCE="6")
     until(lambda: launches(waiting), "the first launch")
     cluster.stop()
     (waiting.root / "go").touch()
@@ -128,7 +128,9 @@ def test_a_run_that_ran_out_of_patience_is_resumed_without_a_second_launch_of_wh
     assert f"Kept: Everything since then is buffered in {spool}" in told
     assert (
         "cannot be reached"
-        in waiting.segue(*("resume", "--database-url", cluster.url), code=7, SEGUE_STORE__PATIENCE="1").stderr
+        in waiting.segue(
+            *("resume", "--database-url", cluster.url), code=7, SEGUE_LIMITS__PATIENCE="1"
+        ).stderr
     )
     cluster.start()
     done = len(set(launches(waiting)))
@@ -144,7 +146,7 @@ def test_what_was_buffered_is_stored_by_a_push(tmp_path: Path, cluster: Cluster)
     def check(factor: float) -> None:
         place = let_wait(Place.make(tmp_path / str(factor)))
         process = place.start(
-            "run", "plan.md", "--database-url", cluster.url, SEGUE_STORE__PATIENCE=str(3 * factor)
+            "run", "plan.md", "--database-url", cluster.url, SEGUE_LIMITS__PATIENCE=str(3 * factor)
         )
         until(lambda: launches(place), "the first launch")
         cluster.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -89,3 +90,48 @@ def test_a_port_in_use_comes_with_another(repo: Path, capsys: pytest.CaptureFixt
     said = capsys.readouterr().err
     assert f"127.0.0.1:{port}: Address already in use" in said
     assert f"--port {int(port) + 1}" in said
+
+
+def test_what_nobody_trusts_yet_is_said_to_be_set(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SEGUE_TRUST")
+    (repo / "segue.toml").write_text('checks = ["true"]\nagent = "command"\n[agents.command]\nargv = ["x"]\n')
+    assert run(["doctor"]) == 2
+    said = capsys.readouterr().out
+    assert said.count("in force once you trust it") == 2
+    assert "argv is required" not in said
+    assert "✓  sandbox" not in said
+
+
+def test_a_line_that_no_run_could_use_is_refused_before_trust(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SEGUE_TRUST")
+    (repo / "segue.toml").write_text('checks = ["true"]\n')
+    for line, says in (("plna.md", "segue run plan.md"), ("plan.md --task 9", "Its tasks are 1, 2")):
+        assert run(["run", *line.split(), "--agent", "scripted"]) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_lists_name_what_was_set_and_what_is_ready(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repo / "segue.toml").write_text('checks = ["true"]\n')
+    assert run(["config", "list"]) == 0
+    said = capsys.readouterr()
+    assert [line.split()[0] for line in said.out.splitlines()] == ["SETTING", "checks", "isolation"]
+    assert "settings have their default" in said.err
+    assert run(["config", "list", "--all"]) == 0
+    assert "limits.attempts" in capsys.readouterr().out
+    assert run(["agent", "list"]) == 0
+    said = capsys.readouterr()
+    ready, _, rest = said.out.partition("Not installed")
+    assert "scripted" in ready
+    assert "plan_mode" not in ready
+    assert "npm install -g @openai/codex" in rest
+
+
+def test_several_tasks_are_understood(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for named in ("1,2", "1-2", "1..2", "Task 1 and 2"):
+        assert run(["run", "plan.md", "--agent", "scripted", "--task", named, "--dry-run", "--json"]) == 0
+        said = capsys.readouterr().out.splitlines()
+        assert [json.loads(line)["task"] for line in said] == ["1", "2"]

@@ -226,7 +226,7 @@ def test_a_young_project_is_not_refused(tmp_path: Path) -> None:
         '"tests/test_calc.py" = "from calc import add\\n\\n\\ndef test_add():\\n'
         '    assert add(2, 3) == 5\\n" }\n'
     )
-    place = make(tmp_path, script, files={"README.md": "# Soon\n"})
+    place = make(tmp_path, script, files={"README.md": "# Soon\n", "start.sh": "echo soon\n"})
     run(place)
     assert card(place)["proof"] == "tested"
 

@@ -149,7 +149,7 @@ REASONS: dict[str, tuple[str, int, Prepare]] = {
     "the database cannot be reached": (
         "run plan.md --agent scripted --database-url postgresql://127.0.0.1:1/x",
         7,
-        lambda p: p.env.update(SEGUE_STORE__PATIENCE="0.1"),
+        lambda p: p.env.update(SEGUE_LIMITS__PATIENCE="0.1"),
     ),
     "no place for the database": (
         "run plan.md --agent scripted --database-url plan.md/x/segue.db",

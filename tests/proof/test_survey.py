@@ -308,6 +308,7 @@ CASES += [
     Case("output to come", "red", ("diff", "expected.txt", "actual.txt"), {**CODE, "expected.txt": "1\n"}),
     Case("a Makefile elsewhere", "refused", ("make", "test"), {**CODE, "sub/Makefile": "test:\n\ttrue\n"}),
     Case("tests of another language", "empty", PYTEST, {**CODE, **NODE}),
+    Case("no file of the language of the tests yet", "empty", PYTEST, {"start.sh": "echo soon\n"}),
     Case(
         "examples in a page",
         "red",

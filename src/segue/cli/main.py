@@ -210,12 +210,12 @@ def run(args: Sequence[str]) -> int:
         return 130
     except Exception as error:
         from segue.cli.terminal.output import report_error
-        from segue.domain.errors import SourceError
+        from segue.domain.errors import SourceError, UnknownName
 
-        if isinstance(error, SourceError):
-            from segue.cli.mistakes import explain_source
+        if isinstance(error, (SourceError, UnknownName)):
+            from segue.cli.mistakes.names import explain_name
 
-            error = explain_source(error, args)
+            error = explain_name(error, args)
         return report_error(error, as_json="--json" in args)
 
 

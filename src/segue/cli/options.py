@@ -46,9 +46,13 @@ class CommandSettings(Struct, frozen=True):
 
         Asks on a terminal for trust in the project's settings; without one they are refused.
         """
+        return self.load_after(lambda: None, more)
+
+    def load_after(self, refuse: Callable[[], None], more: dict[str, Any]) -> App:
+        """Load all settings; `refuse` is called before anybody is asked for trust."""
         from segue.runtime.app import App
 
-        return self._with_trust(lambda: App.load(self.repo, self.config, {**self.values, **more}))
+        return self._with_trust(lambda: App.load(self.repo, self.config, {**self.values, **more}), refuse)
 
     def load_for(self, run: Run) -> App:
         """Load the settings a run was started with, to continue it; the command line comes first."""
@@ -87,12 +91,13 @@ class CommandSettings(Struct, frozen=True):
 
         return App.load_for(run, self.config, self.values, need="place")
 
-    def _with_trust(self, load: Callable[[], App]) -> App:
+    def _with_trust(self, load: Callable[[], App], before: Callable[[], None] = lambda: None) -> App:
         from segue.config.trust import Untrusted
 
         try:
             app = load()
         except Untrusted as error:
+            before()
             if not self.output.at_terminal():
                 raise
             from segue.cli.setup.trust import ask

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from segue.domain.errors import UsageError
-from segue.domain.pattern import pattern
+from segue.domain.errors import UnknownName, UsageError
 from segue.runtime.find import NEWEST, newest_run
 from segue.runtime.find import find_run as find_run
 from segue.runtime.find import find_unfinished as find_unfinished
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_BETWEEN = pattern(r"[\s,;:+-]+|\.\.+")
-"""What people write between several tasks."""
 NO_RUNS = "No runs here yet. Try: segue demo"
 
 
@@ -47,25 +44,11 @@ def find_run_and_task(store: Store, app: App, name: str | None, task: str | None
         titles = newest.spec.titles if newest is not None else {}
         if newest is not None and task is None and name in titles:
             return newest, name
-        refuse_several(name if task is None or name not in titles else f"{name},{task}", titles)
+        if newest is not None and task in titles and name in titles:
+            name = f"{name} {task}"  # refused: one task is shown at a time
         if newest is None and task is None and not store.runs(limit=1):
             name = None  # to hear that nothing was run yet says more than that this was not
     return find_run(store, app, name), task
-
-
-def refuse_several(word: str, keys: Iterable[str]) -> None:
-    """Refuse `1,2` or `1-3` where one task is shown."""
-    known = tuple(keys)
-    named = [one for one in _BETWEEN.split(word) if one]
-    first = next((one for one in named if one in known), None)
-    if word in known or len(named) < 2 or first is None:
-        return
-    from click import get_current_context
-
-    raise UsageError(
-        f"One task is shown at a time, or all of them: {word} are several.",
-        hint=f"Type: {get_current_context().command_path} last {first}",
-    )
 
 
 def refuse_task(store: Store, app: App, name: str | None) -> None:
@@ -93,15 +76,17 @@ def refuse_swapped(command: str, key: str, text: str) -> None:
         )
 
 
-def unknown_task(run: Run, task: str, keys: Iterable[str]) -> UsageError:
+def unknown_task(run: Run, task: str, keys: Iterable[str]) -> UnknownName:
     """Return the refusal of a task that a run does not have."""
     from segue.domain.text import suggest
 
     known = tuple(keys)
-    refuse_several(task, known)
-    return UsageError(
+    return UnknownName(
+        "task",
+        task,
         f"There is no task {task!r} in run {run.id}.{suggest(task, known)}",
         hint=f"List its tasks: segue status {run.id}",
+        known=known,
     )
 
 

@@ -50,8 +50,6 @@ NEEDED_BY = {
     "sandbox.": "projects whose tools need more files or a container",
     "git.": "repositories with hooks, signatures or filters",
     "roles.": "who uses different agents for plan, work and review",
-    "store.": "who keeps runs in Postgres",
-    "gc.": "who must keep records for a time, or has a small disk",
     "limits.": "everybody who pays, or leaves runs alone",
     "limits.kill_grace": "agents that need time to end",
     "limits.output_bytes": "agents that print without end",

@@ -200,8 +200,6 @@ class FinalSettings(Options, frozen=True):
     """Commands of the final review."""
     audit: Commands = Commands()
     """Commands of the final audit."""
-    timeout: Seconds = 3600
-    """Seconds one of these commands may take."""
 
 
 class LogSettings(Options, frozen=True):
@@ -229,20 +227,6 @@ class DiagnosticSettings(Options, frozen=True):
                 raise OptionError("allow", str(error)) from None
             if program == "*":
                 raise OptionError("allow", "`*` cannot stand for the program")
-
-
-class GcSettings(Options, frozen=True):
-    """What `segue gc` removes."""
-
-    keep_days: NonNegativeFloat = 30
-    """Days to keep the files of a run that is done or failed."""
-
-
-class StoreSettings(Options, frozen=True):
-    """How runs deal with their database."""
-
-    patience: NonNegativeFloat | None = None
-    """Seconds a run continues while Postgres is away; events are buffered. `limits.patience` if unset."""
 
 
 class FlowSettings(Options, frozen=True):
@@ -382,7 +366,7 @@ class Settings(Options, frozen=True):
     check_network: bool = False
     """Let checks use the network."""
     check_timeout: Seconds = 1800
-    """Seconds one run of a check may take."""
+    """Seconds one run of a check, or a final command, may take."""
     smoke: dict[BuildPhaseName, Commands] = {}
     """More checks for the steps of a build phase: `setup`, `schema`, `backend`, `frontend`, `testing`,
     `deployment`."""
@@ -417,8 +401,6 @@ class Settings(Options, frozen=True):
     sandbox: SandboxSettings = SandboxSettings()
     git: GitSettings = GitSettings()
     roles: RoleSettings = RoleSettings()
-    store: StoreSettings = StoreSettings()
-    gc: GcSettings = GcSettings()
     limits: LimitSettings = LimitSettings()
     review: ReviewSettings = ReviewSettings()
     judge: JudgeSettings = JudgeSettings()

@@ -32,7 +32,7 @@ VARIABLE = "SEGUE_TRUST"
 HARMLESS = frozenset(
     (
         *("agent", "model", "source", "commit", "worktree", "jobs", "replan"),
-        *("store.patience", "log.format"),
+        "log.format",
     )
 )
 """Settings that take effect without trust: none makes weak work look better, or lets agents do more."""
@@ -87,6 +87,11 @@ class ProjectFile(Struct, frozen=True):
     def is_trusted(self) -> bool:
         """Whether a person has allowed exactly these settings."""
         return not self.held and not self.removed
+
+    def describe_briefly(self) -> str:
+        """Say what is not in force, where nothing is refused for it."""
+        names = list_some([*self.held, *(f"{name} (removed)" for name in self.removed)], _MOST_NAMED)
+        return f"Not in force before you trust {self.path}: {names}."
 
     def describe(self) -> str:
         """Say what is not in force, and why."""

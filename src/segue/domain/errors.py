@@ -3,6 +3,7 @@
 SegueError                    1   unexpected
 ├── UsageError                2   wrong words on the command line or in the configuration
 │   ├── CheckUnready          2   a check of the run cannot start, as it is
+│   ├── UnknownName           2   there is no run, or no task, of this name
 │   └── SourceError           2   the plan (or other source) cannot be read
 │       └── TwoLists          2   it lists the same tasks twice; a person must choose
 ├── WorkspaceError            2   the repository is not fit to start in
@@ -25,6 +26,10 @@ SegueError                    1   unexpected
 ├── TimeLimit               124   the run's own time limit
 └── Interrupted             130   Ctrl-C or `segue stop`; the state is saved
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterable
 
 AGAIN = "give the same command again"
 """What hints end with that may be shown where no run exists; where one does, its session names it instead."""
@@ -54,6 +59,14 @@ class UsageError(SegueError):
 
 class CheckUnready(UsageError):
     """A check cannot start on what the run begins with, so no agent is launched; a person repairs it."""
+
+
+class UnknownName(UsageError):
+    """A word names no run, or no task; `known` are the tasks there are."""
+
+    def __init__(self, what: str, name: str, message: str, *, hint: str, known: Iterable[str] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.what, self.name, self.known = what, name, tuple(known)
 
 
 class SourceError(UsageError):

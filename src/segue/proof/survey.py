@@ -38,6 +38,8 @@ _RUNNERS = (
     (re.compile(r"cargo"), ".rs"),
 )
 _TEST_RUNNER = re.compile(r"pytest|unittest|jest|vitest|mocha|node .*--test\b|\b(?:go|cargo) test\b")
+_NONE_FOUND = re.compile(r"no test(?: file)?s? (?:ran|found|were found)|no test files", re.IGNORECASE)
+"""What test runners say where nobody has written a test yet."""
 _MAY_TEST = re.compile(
     r"test|spec|tox|nox|jest|mocha|behave|bats|make|just|npm|yarn|pnpm|bun|check|verify|\./"
 )
@@ -89,6 +91,8 @@ async def conclude(seen: Observed, around: Surroundings) -> BaseCheck:
     by_code = seen.exit_code != 0 and not failing
     too_long = seen.exit_code is None
     found = BaseCheck(command, BaseState.GREEN, seen.tests, failing, files, by_code, too_long=too_long)
+    if await _finds_no_tests(seen, around):
+        return _change(found, BaseState.EMPTY)
     output = "" if failing and has_run(seen) else "\n".join(last_lines(seen.output))
     obstacle, is_later = await _obstacle(seen, around)
     if obstacle is not None:
@@ -109,6 +113,13 @@ def _change(
 ) -> BaseCheck:
     reason, missing = (obstacle.reason, obstacle.missing) if obstacle is not None else ("", ())
     return replace(found, state=state, output=output, reason=reason, missing=missing)
+
+
+async def _finds_no_tests(seen: Observed, around: Surroundings) -> bool:
+    """Return whether a test runner says that there are no tests, and there are none."""
+    is_runner = seen.report is None and _TEST_RUNNER.search(shlex.join(around.argv)) is not None
+    said = is_runner and any(_NONE_FOUND.search(line) for line in last_lines(seen.output))
+    return said and not await around.has_tests()
 
 
 async def _obstacle(seen: Observed, around: Surroundings) -> tuple[Obstacle | None, bool]:

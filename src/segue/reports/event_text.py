@@ -8,6 +8,7 @@ from typing import Any
 
 from segue.domain import events as e
 from segue.domain.amounts import describe_until, format_count, format_duration, list_some
+from segue.domain.proof import BaseState
 from segue.domain.statement import describe_proof
 from segue.domain.verdict import Result
 
@@ -98,6 +99,8 @@ def _describe_check(event: e.CheckRun) -> str:
 
 def _describe_base(event: e.BaseChecked) -> str:
     red = [check.words for check in event.checks if check.words]
+    if event.checks and all(check.state is BaseState.EMPTY for check in event.checks):
+        return "there are no tests before the first launch"
     return "; ".join(red) or "the checks pass before the first launch"
 
 

@@ -134,7 +134,7 @@ class App(Struct, frozen=True):
             make_own_folder(self.state_dir)
             _make_private(self.database())
         settings = self.loaded.settings
-        patience = settings.limits.patience if settings.store.patience is None else settings.store.patience
+        patience = settings.limits.patience
         redactor = None if read_only else self.redactor()
         spools = self.state_dir / "runs" if buffered else None
         return connect(self.database(), read_only, spools, patience, self.tell, redactor, opened)
@@ -337,9 +337,7 @@ def notes_on_settings(loaded: LoadedSettings) -> list[str]:
     ]
     project = loaded.project
     if project is not None and not project.is_trusted:
-        notes.append(
-            f"{project.describe()} Until then they are not in force. Next: {trust_command(project.path)}"
-        )
+        notes.append(f"{project.describe_briefly()} Next: {trust_command(project.path)}")
     return notes
 
 

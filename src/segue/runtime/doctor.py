@@ -47,6 +47,8 @@ from segue.system.programs import describe_missing, find, reach
 from segue.system.reading import work_tree
 from segue.system.services import Services
 
+SANDBOX = "sandbox "
+"""How what is checked of a means of isolation is called."""
 _UNREAD = SegueError("The database cannot be read, so nobody knows what is done.")
 
 
@@ -95,8 +97,9 @@ class Diagnosis(Struct, frozen=True):
 
     @property
     def machine(self) -> list[HealthCheck]:
-        """What is not about an agent."""
-        return [check for check in self.checks if check.agent is None]
+        """What is not about an agent; of the sandboxes, the one that is used and those that do not work."""
+        others = [check for check in self.checks if check.agent is None]
+        return [check for check in others if not (check.ok and check.what.startswith(SANDBOX))]
 
     @property
     def present(self) -> list[HealthCheck]:
@@ -147,7 +150,7 @@ async def examine(app: App) -> Diagnosis:
         found.append(_identity(await place[0].author()))
     found += [_trust(app), database, _tasks(work), *means, sealed]
     found += [_containment(), _checks(app), _judge(app)]
-    checks = [*found, *(_agent(report, report.name == chain[0]) for report in agents)]
+    checks = [*found, *(_agent(_await_trust(app, report), report.name == chain[0]) for report in agents)]
     there = None if isinstance(place, SegueError) else place
     return Diagnosis(tuple(checks), await judge_readiness(app, checks, there, work, agents))
 
@@ -274,7 +277,9 @@ def _trust(app: App) -> HealthCheck:
     if project is None:
         return HealthCheck("trust", True, "the project has no settings of its own")
     if not project.is_trusted:
-        return HealthCheck("trust", False, project.describe(), trust_command(project.path), exit_code=2)
+        return HealthCheck(
+            "trust", False, project.describe_briefly(), trust_command(project.path), exit_code=2
+        )
     detail = "trusted" if project.powerful else "has no settings that need it"
     return HealthCheck("trust", True, f"{project.path}: {detail}")
 
@@ -305,7 +310,7 @@ def _isolation(app: App) -> list[HealthCheck]:
         found = isolation.try_means(means, again=True)
         works = found.means is not Means.NONE
         detail = "; ".join(filter(None, ("works" if works else "", found.why)))
-        rows.append(HealthCheck(f"sandbox {means}", works, detail, found.fix, needed=False))
+        rows.append(HealthCheck(f"{SANDBOX}{means}", works, detail, found.fix, needed=False))
     try:
         chosen, said = isolation.chosen, isolation.sentence
     except ToolMissing as error:
@@ -329,12 +334,17 @@ def _seal(app: App) -> HealthCheck:
 def _containment() -> HealthCheck:
     """Say what keeps processes of an agent from outliving it here."""
     strength, better = containment()
-    return HealthCheck("containment", not better, strength, better, needed=False)
+    detail = f"an agent is ended with all it started, by {strength}"
+    return HealthCheck("containment", not better, detail, better, needed=False)
 
 
 def _checks(app: App) -> HealthCheck:
     """Say which commands check the work, or which one would fit the project."""
     commands = app.loaded.settings.checks
+    project = app.loaded.project
+    if project is not None and "checks" in project.held:
+        detail = f"set in {project.path.name}, in force once you trust it"
+        return HealthCheck("checks", False, detail, trust_command(project.path), needed=False)
     if not commands:
         suggested = suggest_check(work_tree(app.repo))
         fits = f"{suggested.command} would fit ({suggested.why})" if suggested else "none was found"
@@ -356,8 +366,17 @@ def _judge(app: App) -> HealthCheck:
         return HealthCheck("judge", True, f"{settings.judged_by} (from {app.loaded.where('judged_by')})")
     if has_model_judge(app):
         return HealthCheck("judge", True, f"the model {settings.judge.model}")
-    detail = f"the agent that does the work; a model would, with {settings.judge.api_key_env}"
+    detail = f"the agent that does the work, or a model once {settings.judge.api_key_env} is set"
     return HealthCheck("judge", True, detail)
+
+
+def _await_trust(app: App, report: AgentReport) -> AgentReport:
+    """Return what is known of an agent; one whose settings nobody trusts yet lacks nothing but that."""
+    project = app.loaded.project
+    if project is None or not any(name.startswith(f"agents.{report.name}.") for name in project.held):
+        return report
+    problem = f"set up in {project.path.name}, in force once you trust it"
+    return replace(report, ready=False, problems=(problem,), fix=trust_command(project.path), exit_code=2)
 
 
 def _agent(report: AgentReport, needed: bool) -> HealthCheck:

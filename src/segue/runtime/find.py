@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.errors import UsageError
+from segue.domain.amounts import list_some
+from segue.domain.errors import UnknownName, UsageError
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.log import Log
 from segue.domain.run import USUAL_RUNS, Run, RunState
@@ -24,6 +25,7 @@ NEWEST = ("last", "latest")
 """Words for the newest run."""
 _SHORTEST = 4
 """How long a part of an id must be: `2`, which begins all of them, is rather a task."""
+_MOST_TASKS = 8
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
 
@@ -33,7 +35,7 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
 
     Raises UsageError if there is none.
     """
-    run = _named(store, name) or newest_run(store, app)
+    run = _named(store, app, name) or newest_run(store, app)
     if run is not None:
         return run
     found = _find_elsewhere(store, app)
@@ -69,18 +71,24 @@ def find_unfinished(store: Store, app: App, name: str | None, *, idle: bool = Fa
 
     if name in NEWEST:
         return newest_run(store, app)
-    return _named(store, name) or newest_run(store, app, is_wanted)
+    return _named(store, app, name) or newest_run(store, app, is_wanted)
 
 
-def _named(store: Store, name: str | None) -> Run | None:
+def _named(store: Store, app: App, name: str | None) -> Run | None:
     if name is None or name in NEWEST:
         return None
     run = store.run(name)
     if run is None or (len(name) < _SHORTEST and run.id != name):
-        task = f"   A task of the newest: segue status last {name}" if name.isdigit() else ""
-        raise UsageError(
+        newest = newest_run(store, app)
+        titles = newest.spec.titles if newest is not None else {}
+        task = f"   A task of the newest: segue status last {name}" if name in titles else ""
+        task = task or (f"   Its tasks: {list_some(list(titles), _MOST_TASKS)}" if titles else "")
+        raise UnknownName(
+            "run",
+            name,
             f"There is no run {name!r}.{_meant(store, name)}",
             hint=f"List the runs: segue status   The newest is `last`{task}",
+            known=titles,
         )
     return run
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.delivery import Delivered
-from segue.domain.errors import Locked, SegueError, UsageError
+from segue.domain.errors import Locked, SegueError, UnknownName, UsageError
 from segue.domain.events import TaskMarked
 from segue.domain.proof import accept
 from segue.domain.results import EndOutput, SnapshotOutput, StepFacts, StepResult, read_as
@@ -143,9 +143,11 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
 
 def find_task(source: Source, key: str) -> Task:
     """Return a task of the source; raises UsageError if there is none."""
-    task = next((task for task in source.tasks().tasks if task.key == key), None)
+    tasks = source.tasks().tasks
+    task = next((task for task in tasks if task.key == key), None)
     if task is None:
-        raise UsageError(f"There is no task {key!r} in {source.address}.", hint="See: segue task list")
+        said = f"There is no task {key!r} in {source.address}."
+        raise UnknownName("task", key, said, hint="See: segue task list", known=[one.key for one in tasks])
     return task
 
 
@@ -194,7 +196,8 @@ async def tell_running(
     with app.store() as store:
         task = load_view(store, run).tasks.get(key)
         if task is None:
-            raise UsageError(f"There is no task {key!r} in run {run.id}.", hint="See: segue task list")
+            said = f"There is no task {key!r} in run {run.id}."
+            raise UnknownName("task", key, said, hint="See: segue task list", known=run.spec.titles)
         verb = next(iter(words))
         allowed = _ALLOWED.get(verb, ("needs_human",))
         if task.state not in allowed:

@@ -68,7 +68,7 @@ _MODELS = {
     "claude": ("opus", "sonnet", "haiku", "anthropic"),
     "gemini": ("google",),
 }
-"""Agent → how the names of its models begin."""
+"""Agent → how the names of its models begin; the last one is who makes them."""
 
 
 class Plugin(Struct, frozen=True):
@@ -171,21 +171,26 @@ def _unknown(socket: str, name: str, also: Iterable[str]) -> UsageError:
     refuse_missing(socket, name, f"The {_singular(socket)} {name}")
     known = sorted({*names(socket), *also})
     return UsageError(
-        f"There is no {_singular(socket)} {name!r}.{_describe_meant(name, known)}",
+        f"There is no {_singular(socket)} {name!r}.{_describe_meant(socket, name, known)}",
         hint=f"Known {socket}: {', '.join(known)}",
     )
 
 
-def _describe_meant(name: str, known: Sequence[str]) -> str:
+def _describe_meant(socket: str, name: str, known: Sequence[str]) -> str:
     """Suggest what is meant: `claude-code` and `Claude Code` are claude, `gpt-5` is a model of codex."""
     agent, slash, model = name.partition("/")
     if slash and agent in known:
         return f" A model follows a colon: {agent}:{model}"
+    made = next((one for one, models in _MODELS.items() if name.casefold() == models[-1]), None)
+    if made in known:
+        return f" Did you mean {made!r}?"
     words = name.casefold().replace("_", "-").replace(" ", "-").split("-")
     if inside := next((one for one in known if one in words), None):
         return f" Did you mean {inside!r}?"
-    maker = next((one for one, models in _MODELS.items() if words[0] in models and one in known), None)
-    return f" Is it a model? Then: --agent {maker}:{name}" if maker else suggest(name, known)
+    maker = next((one for one, models in _MODELS.items() if words[0] in models), None)
+    if maker is not None and socket == "judges":
+        return f" Is it a model? Then: SEGUE_JUDGE__MODEL={name} segue run … --judge llm"
+    return f" Is it a model? Then: --agent {maker}:{name}" if maker in known else suggest(name, known)
 
 
 def _singular(socket: str) -> str:

@@ -271,9 +271,9 @@ class _Session:
             if lanes is not None:
                 await lanes.close()
             await self._run_hooks(HookTime.AFTER)
-        final = opened.app.loaded.settings.final
-        run = command_runner(opened.parts.services, final.timeout)
-        commands = _final_commands(final)
+        settings = opened.app.loaded.settings
+        run = command_runner(opened.parts.services, settings.check_timeout)
+        commands = _final_commands(settings.final)
         return await run_final_commands(self._journal, commands, lambda argv: run(argv, opened.repo.root))
 
     async def _begin_lanes(self, context: RunContext) -> RunLanes | None:
@@ -290,7 +290,7 @@ class _Session:
         settings = self._opened.app.loaded.settings
         if not settings.hooks:
             return
-        run = hook_runner(self._opened.parts.services, self._opened.repo, settings.final.timeout)
+        run = hook_runner(self._opened.parts.services, self._opened.repo, settings.check_timeout)
         hooks, commands = self._opened.source.hooks, hook_commands(settings)
         await run_hooks(self._journal, hooks, commands, when, run)
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from segue.domain.errors import UsageError
+from segue.domain.errors import UnknownName, UsageError
 from segue.domain.task import Task, TaskList, TaskStatus
+from segue.domain.task_names import split_keys
 from segue.domain.text import suggest
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)*")
@@ -39,8 +40,8 @@ def select_tasks(listing: TaskList, chosen: TaskChoice = ALL) -> tuple[str, ...]
     common = set.intersection(*map(set, limits))
     if not common:
         raise UsageError(f"No task is in all of these: {_describe(chosen)}.", hint="See: segue task list")
-    if chosen.only and chosen.start is None and len(limits) == 1:
-        return chosen.only
+    if chosen.only and len(limits) == 1:
+        return tuple(dict.fromkeys(limits[0]))
     return tuple(key for key in keys if key in common)
 
 
@@ -53,25 +54,25 @@ def _describe(chosen: TaskChoice) -> str:
 
 
 def _by_key(keys: Sequence[str], chosen: TaskChoice) -> Iterator[Sequence[str]]:
-    only, start = chosen.only, chosen.start
-    for key in [*only, *([start] if start else [])]:
-        if key not in keys:
-            shown = ", ".join(keys[:_MOST_KEYS]) + (" …" if len(keys) > _MOST_KEYS else "")
-            raise UsageError(
-                f"There is no task {key!r} in this source.{_describe_meant(key, keys)}",
-                hint=f"Its tasks are {shown}; see: segue task list",
-            )
-    if only:
-        yield only
-    if start is not None:
-        yield keys[keys.index(start) :]
+    if chosen.only:
+        yield [key for name in chosen.only for key in _find_keys(name, keys)]
+    if chosen.start is not None:
+        yield keys[keys.index(_find_keys(chosen.start, keys)[0]) :]
 
 
-def _describe_meant(key: str, keys: Sequence[str]) -> str:
-    """Suggest what is meant by `1,2` or `Task 1`."""
-    named = [one for one in re.split(r"[\s,;#:_-]+", key) if one in keys]
-    line = " ".join(f"--task {one}" for one in named)
-    return f" Did you mean {line}?" if named else suggest(key, keys)
+def _find_keys(name: str, keys: Sequence[str]) -> list[str]:
+    """Return the tasks that are named: `1,2`, `1-3` and `Task 1` are understood."""
+    found = [name] if name in keys else split_keys(name, keys)
+    if not found:
+        shown = ", ".join(keys[:_MOST_KEYS]) + (" …" if len(keys) > _MOST_KEYS else "")
+        raise UnknownName(
+            "task",
+            name,
+            f"There is no task {name!r} in this source.{suggest(name, keys)}",
+            hint=f"Its tasks are {shown}; see: segue task list",
+            known=keys,
+        )
+    return found
 
 
 def _by_part(listing: TaskList, chosen: TaskChoice) -> Iterator[Sequence[str]]:

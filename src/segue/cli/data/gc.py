@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from segue.runtime.app import App
     from segue.store.store import Store
 
+_USUAL = 30 * 86400.0
+"""Seconds for which the files of a run are kept."""
+
 
 def _parse_age(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
     """Parse an age such as `30d`, `12h` or a number of days into seconds."""
@@ -33,7 +36,7 @@ def _parse_age(_context: click.Context, _option: click.Parameter, value: str | N
     "--older-than",
     callback=_parse_age,
     metavar="AGE",
-    help="Keep runs that ended less than AGE ago: 30d, 12h (default: the setting gc.keep_days).",
+    help="Keep runs that ended less than AGE ago: 30d, 12h (default: 30d).",
 )
 @click.option("--force", is_flag=True, help="Also delete worktrees with uncommitted changes.")
 @options("repo", "config", "database", "json", "quiet", "color")
@@ -55,7 +58,7 @@ def gc(
     from segue.cli.data.garbage import Rule
 
     app = settings.look() if dry_run else settings.find()
-    age = app.loaded.settings.gc.keep_days * 86400 if older_than is None else older_than
+    age = _USUAL if older_than is None else older_than
     rule = Rule(app.state_dir.absolute(), age, force)
     asyncio.run(_collect(app, rule, output, dry_run))
 

@@ -82,7 +82,7 @@ def _replay(app: App, target: str, names: Sequence[str], report: PushReport) -> 
     waiting = [run for run in spools_in(folder) if not names or any(run.startswith(name) for name in names)]
     if not waiting:
         return
-    with Store(target, spools=folder, patience=app.loaded.settings.store.patience or 1.0) as store:
+    with Store(target, spools=folder, patience=1.0) as store:
 
         def replay(run_id: str) -> None:
             if store.run(run_id) is not None:  # otherwise it belongs to another database

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from shlex import join
-from typing import Any
+from pathlib import Path
+from shlex import join, split
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import WholeNumber
+from segue.cli.options import CommandSettings, WholeNumber
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError
 
+if TYPE_CHECKING:
+    from segue.runtime.task_choice import TaskChoice
+
+_OF_FILES = ("planfile", "speckit", "table")
+"""Sources that are read from files of the repository alone."""
 _CHOICES = (
     click.option(
         "--agent",
@@ -56,6 +62,38 @@ def agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"--agent: {error}.", hint="See: segue agent list") from None
     return {"agent": agent, "roles": roles}
+
+
+def refuse_line(source: str | None, model: str | None) -> None:
+    """Refuse options inside the quotes of a source, and an agent where its model is named."""
+    from segue.runtime.registry import names
+
+    maker, colon, _ = (model or "").partition(":")
+    if colon and maker in names("agents"):
+        line = join(["segue", "run", *name_options("model"), "--agent", str(model)])
+        raise UsageError(f"--model takes a model alone; {maker} is an agent.", hint=f"Type: {line}")
+    try:
+        words = split(source or "")
+    except ValueError:
+        return
+    if len(words) > 1 and Path(words[0]).is_file() and any(word.startswith("-") for word in words):
+        said = "The options are inside the quotes of the source."
+        raise UsageError(said, kept="Nothing was started.", hint=f"Type: segue run {join(words)}")
+
+
+def refuse_names(
+    settings: CommandSettings, more: dict[str, Any], source: str | None, chosen: TaskChoice
+) -> None:
+    """Refuse a source or tasks that are not there, as far as files tell, before asking for trust."""
+    from segue.runtime.registry import check_name
+    from segue.runtime.task_choice import select_tasks
+    from segue.system.reading import work_tree
+
+    app = settings.look(say=False, **more)
+    if (judge := app.loaded.settings.judged_by) is not None:
+        check_name("judges", judge)
+    if source is not None and app.find_kind(source) in _OF_FILES:
+        select_tasks(app.source(source, work_tree(app.repo)).look(), chosen)
 
 
 def name_options(*left_out: str) -> list[str]:

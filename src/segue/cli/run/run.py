@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_unused, sectioned
-from segue.cli.run.choose import agent_settings, choice_options, name_options
+from segue.cli.run.choose import agent_settings, choice_options, name_options, refuse_line, refuse_names
 from segue.cli.terminal.output import Printer
 from segue.cli.terminal.readers import outlive_readers
 
@@ -30,7 +30,7 @@ SECTIONS = {
     "Where the work goes": ("--commit", "--worktree", "--base"),
     "Output": (
         *("--detach", "--serve", "--verbose", "--quiet", "--json", "--summary", "--log-file"),
-        *("--log-format", "--color", "--help"),
+        *("--color", "--help"),
     ),
     "Settings": ("--repo", "--config", "--database-url", "--trust"),
 }
@@ -105,7 +105,6 @@ SECTIONS = {
     help="Write a summary in Markdown at the end: `github` is the job summary of GitHub Actions.",
 )
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
-@click.option("--log-format", type=click.Choice(["json", "text"]), help="Format of the log.")
 @options(
     "trust", "verbose", "plan_format", "task_list", "new_repo", "config", "database", "json", "quiet", "color"
 )
@@ -115,7 +114,6 @@ def run(
     agents: tuple[str, ...],
     review: str | None,
     log_file: str | None,
-    log_format: str | None,
     only: tuple[str, ...],
     start: str | None,
     stories: tuple[str, ...],
@@ -163,12 +161,16 @@ def run(
 
     source = issues.name(source, settings)
     more = agent_settings(agents)
-    more |= {"review": {"reviewer": review}, "log": {"file": log_file, "format": log_format}}
+    more |= {"review": {"reviewer": review}, "log": {"file": log_file}}
     more |= {"delivery": "pr"} if pr else {}
     chosen = TaskChoice(only, start, stories, phases, until_checkpoint)
-    app = settings.look(**more) if dry_run else settings.load(**more)
+    refuse_line(source, settings.values["model"])
+    if dry_run:
+        app = settings.look(**more)
+    else:
+        app = settings.load_after(lambda: refuse_names(settings, more, source, chosen), more)
     _refuse_fail_fast(app, fail_fast)
-    _refuse_pairs(app, dry_run, detach, restart)
+    _refuse_pairs(dry_run, detach, restart)
     completed = _complete(settings, more, app, source, yes, dry_run, output)
     if completed is None:
         return session.report_nothing(output)
@@ -291,18 +293,16 @@ def _choose_gates(app: App, source: str | None, approve: bool | None, pause: boo
     return gates - {PLAN_GATE} if approve is False else gates
 
 
-def _refuse_pairs(app: App, dry_run: bool, detach: bool, restart: bool) -> None:
+def _refuse_pairs(dry_run: bool, detach: bool, restart: bool) -> None:
     """Refuse options that have no effect beside others."""
     if dry_run:
         launching = ("detach", "serve", "verbose", "restart", "approve", "pause_after_task")
-        refuse_unused("--dry-run launches nothing", *launching, "summary", "log_file", "log_format")
+        refuse_unused("--dry-run launches nothing", *launching, "summary", "log_file")
     if detach:
         refuse_unused("the run continues in the background", "verbose")
         refuse_unused("a run in the background is watched with `segue serve`", "serve")
     if restart:
         refuse_unused("--restart starts over anyway", "plan_changed")
-    if not app.loaded.settings.log.file:
-        refuse_unused("no log is written without --log-file FILE", "log_format")
 
 
 def _refuse_fail_fast(app: App, fail_fast: bool) -> None:

@@ -74,7 +74,8 @@ def describe_result(view: RunView) -> str:
     levels = Counter(name_level(proof) for proof in proofs)
     inside = ", ".join(f"{count} {level}" for level, count in levels.most_common())
     people = [task.key for task in tasks if task.state == "needs_human"]
-    needs = f"{'task' if len(people) == 1 else 'tasks'} {list_some(people, 5)}" if people else "nothing"
+    needs = "the run itself" if view.asked else "nothing"
+    needs = f"{'task' if len(people) == 1 else 'tasks'} {list_some(people, 5)}" if people else needs
     cost = view.usage.cost_usd
     return (
         f"Proven: {len(proofs)} of {format_count(len(tasks), 'task')}{f' ({inside})' if inside else ''}. "

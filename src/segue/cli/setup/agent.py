@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING
 
 import click
 
 from segue.cli.options import CommandSettings, options
 from segue.cli.setup.try_agent import try_
-from segue.cli.terminal.output import Printer, clean, cut_start, short_paths
+from segue.cli.terminal.output import Printer, clean, cut_start, short_paths, terminal_width
+from segue.domain.errors import CredentialsError, ToolMissing
+from segue.reports.abilities import describe_abilities
 
-_PATH_CHARS = 30
+if TYPE_CHECKING:
+    from segue.runtime.doctor import AgentReport
+
+_PATH_CHARS, _NAME_CHARS, _WIDEST = 40, 14, 200
 
 
 @click.group()
@@ -27,7 +35,7 @@ def agent() -> None:
 @agent.command("list")
 @options("repo", "config", "json", "color")
 def list_(settings: CommandSettings, output: Printer) -> None:
-    """List the agents with version, login, location and capabilities.
+    """List the agents: which are ready, and how to get the others.
 
     \b
     Examples:
@@ -42,20 +50,36 @@ def list_(settings: CommandSettings, output: Printer) -> None:
     if output.json:
         output.data([to_builtins(report) for report in reports])
         return
-    here = [
-        (
-            *(r.name, "ready" if r.ready else "not ready", r.version or "–", r.login or "–"),
-            cut_start(short_paths(r.program or "–"), _PATH_CHARS),
-        )
-        for r in reports
-    ]
-    output.table(["agent", "here", "version", "login", "found"], here)
-    output.text("")
-    output.table(["agent", "can"], [(r.name, ", ".join(r.can) or "–") for r in reports])
-    missing = [r for r in reports if r.problems]
-    output.text("" if missing else "All agents are ready.")
-    for report in missing:
-        output.text(clean(f"{report.name}: {' '.join(report.problems)} {report.fix}"))
+    ready = [report for report in reports if report.ready]
+    for heading, group in (("Ready", ready), *_group(reports)):
+        if group:
+            click.echo(click.style(heading, bold=True) if output.colored() else heading)
+            output.text("\n".join(_describe(report) for report in group) + "\n")
+    name = next((one.name for one in ready if one.name != "scripted"), "NAME")
+    output.text(f"Use one: segue run --agent {name}   What each tells: segue doctor --agents")
+
+
+def _group(reports: Sequence[AgentReport]) -> list[tuple[str, list[AgentReport]]]:
+    """Return the agents that are not ready, by what they lack."""
+    missing = [report for report in reports if not report.ready]
+    codes = {"Not installed": ToolMissing.exit_code, "Without a key or login": CredentialsError.exit_code}
+    groups = {what: [one for one in missing if one.exit_code == code] for what, code in codes.items()}
+    rest = [one for one in missing if one.exit_code not in codes.values()]
+    return [*groups.items(), ("Not set up", rest)]
+
+
+def _describe(report: AgentReport) -> str:
+    """Return the lines about one agent: what is known of it, or how to get it, and what it can do."""
+    place = cut_start(short_paths(report.program), _PATH_CHARS) if report.program else ""
+    known = " · ".join(filter(None, (report.version, report.login, place))) or "ready"
+    problem = (
+        (report.fix or " ".join(report.problems)).partition(" — or set ")[0].removeprefix("Install it: ")
+    )
+    can = describe_abilities(report.can)
+    room = max((terminal_width() or _WIDEST) - _NAME_CHARS - 3, _NAME_CHARS)
+    said = [clean(known if report.ready else short_paths(problem)), *([can] if report.ready and can else [])]
+    lines = [line for text in said for line in wrap(text, room, break_long_words=False)]
+    return f"  {report.name:<{_NAME_CHARS}} " + f"\n  {'':<{_NAME_CHARS}} ".join(lines)
 
 
 agent.add_command(try_)

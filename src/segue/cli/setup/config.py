@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from segue.cli.options import CommandSettings, options
-from segue.cli.terminal.output import Printer
+from segue.cli.terminal.output import Printer, short_paths
 from segue.domain.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,13 +32,15 @@ def config() -> None:
 
 @config.command("list")
 @click.argument("word", required=False)
+@click.option("--all", "every", is_flag=True, help="List also those that have their default.")
 @options("repo", "config", "json", "color")
-def list_(word: str | None, settings: CommandSettings, output: Printer) -> None:
-    """List the settings with value and origin; with WORD, those whose name contains it.
+def list_(word: str | None, every: bool, settings: CommandSettings, output: Printer) -> None:
+    """List the settings that somebody has set, with value and origin; with WORD, all whose name contains it.
 
     \b
     Examples:
       segue config list
+      segue config list --all
       segue config list limits
       SEGUE_LIMITS__PHASE_TIMEOUT=600 segue config list timeout --json
     """
@@ -50,7 +52,17 @@ def list_(word: str | None, settings: CommandSettings, output: Printer) -> None:
         raise _unknown(word, [row[0] for row in loaded.rows()])
     rows = [(path, show_value(value), origin) for path, value, origin in found]
     data = [dict(zip(("setting", "value", "origin"), row, strict=True)) for row in rows]
-    output.listing(data, ["setting", "value", "from"], rows)
+    if output.json:
+        output.data(data)
+        return
+    shown = rows if every or word is not None else [row for row in rows if row[2] != "default"]
+    if shown:
+        output.table(
+            ["setting", "value", "from"], [(path, value, short_paths(of)) for path, value, of in shown]
+        )
+    if left := len(rows) - len(shown):
+        others = f"{left} settings have their default" if shown else f"All {left} settings have their default"
+        output.note(f"{others}: segue config list --all   About one: segue config explain NAME")
 
 
 @config.command("explain")
@@ -84,8 +96,8 @@ def explain(name: str, settings: CommandSettings, output: Printer) -> None:
         return
     output.text(f"{name}: {field.description}")
     output.text(f"  for      {data['needed_by']}")
-    output.text(f"  here     {data['value']}  (from: {data['origin']})")
-    output.text(f"  default  {data['default']}")
+    output.text(f"  here     {data['value'] or 'none'}  (from: {data['origin']})")
+    output.text(f"  default  {data['default'] or 'none'}")
     output.text(f"  set it   segue config set {name} VALUE   or the variable {data['variable']}")
 
 
@@ -129,7 +141,7 @@ def set_(name: str, value: str, user: bool, settings: CommandSettings, output: P
     from segue.domain.options import SHARED_FILE
     from segue.runtime.tables import check_tables, known_names
 
-    _find(name)
+    _refuse_table(name, _find(name), value)
     folder = (settings.repo or Path.cwd()).absolute()
     named = settings.config and settings.config.absolute()
     try:
@@ -157,6 +169,24 @@ def set_(name: str, value: str, user: bool, settings: CommandSettings, output: P
     if not user and (before.project is None or before.project.is_trusted):
         trust_file(target)
     output.result({"setting": name, "file": str(target)}, f"Set {name} in {target}.")
+
+
+def _refuse_table(name: str, field: OptionField, value: str) -> None:
+    """Refuse a single value for a setting that is a table of names."""
+    from collections.abc import Mapping
+
+    single = name.removesuffix("s")
+    if isinstance(field.default, Mapping) and not value.strip().startswith("{"):
+        hint = f"Type: segue config set {single} {value}" if single != name and _is_setting(single) else ""
+        raise UsageError(
+            f"{name} is a table: it takes names with values.", hint=hint or f"segue config explain {name}"
+        )
+
+
+def _is_setting(name: str) -> bool:
+    from segue.config.part_tables import list_settings
+
+    return name in dict(list_settings())
 
 
 def _write(target: Path, text: str) -> None:
@@ -194,7 +224,7 @@ def _find(name: str) -> OptionField:
 
 
 def _unknown(name: str, known: Iterable[str]) -> UsageError:
-    from segue.cli import words
+    from segue.cli.mistakes import words
     from segue.domain.text import suggest
 
     names = list(known)
@@ -208,7 +238,8 @@ def _unknown(name: str, known: Iterable[str]) -> UsageError:
             f"{name} is set in segue.toml, in the table [agents.{agent}].",
             hint=f"Its options: segue agent schema {agent}",
         )
-    near = next((f" Did you mean {one}?" for one in (*called, *ending)), "") or suggest(
+    last = [one for one in names if one == name.rpartition(".")[2]]
+    near = next((f" Did you mean {one}?" for one in (*called, *ending, *last)), "") or suggest(
         name, names, "{}", 0.7
     )
     return UsageError(f"There is no setting {name!r}.{near}", hint="segue config list")

@@ -9,6 +9,7 @@ import click
 
 from segue.cli.options import CommandSettings, options, refuse_unused
 from segue.cli.terminal.output import Printer, short_paths
+from segue.reports.abilities import describe_abilities
 
 if TYPE_CHECKING:
     from segue.runtime.doctor import HealthCheck
@@ -62,7 +63,7 @@ def _rows(checks: Iterable[HealthCheck], last: str, every: bool) -> Iterator[tup
         mark = "✓" if check.ok else missing
         yield mark, check.what, short_paths(check.detail)
         if every and check.agent and check.agent.can:
-            yield "", "", ", ".join(check.agent.can)
+            yield "", "", describe_abilities(check.agent.can)
         if check.agent and check.agent.behaviour:
             yield "", "", check.agent.behaviour
         if check.agent and check.agent.untold:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from segue.runtime.app import App
 
 _HEAD = (
-    "# What Segue found here, and why. All other settings: `segue config list`, `segue config explain NAME`."
+    "# What Segue found here, and why. All settings: `segue config list --all`, `segue config explain NAME`."
 )
 Line = tuple[str, Any, str]
 """A setting, its value, and the reason; without a value, the line is a comment."""

@@ -28,6 +28,9 @@ _MAX_CHARS = 1900
 _PURPOSE = b"segue answer\0"
 """Nothing else that is signed begins like this."""
 
+EXPIRES = 3 * 86400.0
+"""Seconds after which a button no longer works."""
+
 
 class TaskAnswer(Struct, frozen=True, array_like=True):
     """One answer to one question: what to do about a task that ended and needs a person."""
@@ -103,4 +106,4 @@ def make_answer_signer(app: App) -> AnswerSigner | None:
 
     given = os.environ.get(settings.key_env, "").strip()
     key = given or keep_secret(app.secret_dir / "answer-key", lambda: secrets.token_urlsafe(32))
-    return AnswerSigner(key, settings.url, settings.expires)
+    return AnswerSigner(key, settings.url, EXPIRES)

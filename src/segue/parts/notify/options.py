@@ -71,8 +71,6 @@ class NtfySettings(Options, frozen=True):
     """The ntfy server."""
     token_env: str = ""
     """The environment variable with an access token of the server; none is sent if empty."""
-    attempts: Annotated[int, Meta(ge=1, le=20)] = 4
-    """How often to try to publish one notification."""
     timeout: Seconds = 20
     """Seconds for one notification, all attempts together."""
 
@@ -89,8 +87,6 @@ class AnswerSettings(Options, frozen=True):
     """Where people's devices reach `segue bridge serve`; notifications have no buttons if empty."""
     key_env: str = "SEGUE_ANSWER_KEY"
     """The environment variable with the key that signs buttons, if several machines share it."""
-    expires: Seconds = 259200
-    """Seconds after which a button no longer works."""
 
     def __post_init__(self) -> None:
         _check_web_address(self.url or None, "url")

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.errors import UsageError
+from segue.domain.errors import SourceError, UsageError
 from segue.sources.recognise import GITHUB, is_github
 
 _PLACE = re.compile(
@@ -66,7 +66,7 @@ def read_address(named: str) -> IssueList:
     """Return which issues a name means; raises UsageError."""
     found = _PLACE.fullmatch(named.strip())
     if found is None:
-        raise UsageError(f"{named!r} names no issues on GitHub.", hint=_HINT)
+        raise SourceError(f"{named!r} names no issues on GitHub.", hint=_HINT)
     try:
         pairs = parse_qsl(found["query"] or "", keep_blank_values=True, strict_parsing=bool(found["query"]))
     except ValueError:

@@ -31,6 +31,7 @@ COMMANDS = {
     "help": "man manual docs",
     "help installing": "install uninstall update upgrade",
     "help running": "undo revert rollback reset",
+    "help pull-requests": "merge push deliver ship",
     "--version": "version",
     "help exit-codes": "exit-codes",
 }
@@ -40,23 +41,28 @@ INNER = {
     "config list": {"config": "show edit ls"},
     "config explain": {"config": "get describe help unset reset delete"},
     "config set": {"config": "add change"},
-    "proof last": {"task": "show view info status diff"},
+    "proof last": {"task": "show open view info status diff"},
     "task list": {"task": "ls all"},
-    "task comment": {"task": "reject retry feedback"},
+    "task comment": {"task": "reject feedback reopen"},
+    "help tasks": {"task": "add new create rm remove move"},
     "task accept": {"task": "approve done complete"},
-    "run --task": {"task": "run start"},
-    "agent list": {"agent": "ls show"},
+    "run --task": {"task": "run start retry redo"},
+    "agent list": {"agent": "ls"},
+    "agent schema": {"agent": "show info describe options"},
+    "doctor --agents": {"agent": "install add login auth"},
     "agent try": {"agent": "test check run"},
-    "config set agent": {"agent": "use add set default switch select"},
+    "config set agent": {"agent": "use set default switch select"},
 }
 """Command → group → the words by which others call it there."""
 
 OPTIONS = {
     "--jobs": "--parallel --workers --threads --concurrency -p -n",
     "--task": "--tasks --only --id --key -t",
+    "--from": "--start-at --start-from --begin-at --after",
     "--dry-run": "--preview --dry --simulate -n",
     "--yes": "--force --no-input --non-interactive --auto",
     "--agent": "--agents --with --tool -a",
+    "--worktree": "--branch --new-branch -b",
     "--detach": "--background --daemon --bg -d",
     "--serve": "--watch --open --web --ui",
     "--follow": "--tail --watch --live",
@@ -89,6 +95,7 @@ LINES = {
     "config set NAME VALUE": {"init": "--force"},
     "trust --show": {"trust": "--list --dry-run"},
     "config set agent": {"init": "--agent"},
+    "task skip": {"run": "--exclude --except --without"},
     "config set checks": {"init": "--checks --check --test"},
 }
 """Command → another one with those of its options that the first stands for."""
@@ -105,7 +112,7 @@ VALUES = {
 SETTINGS = {
     "limits.cost_usd": "--budget --max-cost --cost --max-budget",
     "limits.phase_timeout": "--timeout --time-limit --max-time",
-    "limits.attempts": "--retries --max-retries --tries",
+    "limits.attempts": "--retries --max-retries --tries --iterations --turns",
     "checks": "--check --test --tests --test-command",
     "require": "--level --proof",
 }
@@ -117,13 +124,23 @@ def meanings(table: dict[str, str], word: str) -> list[str]:
     exact = [ours for ours, theirs in table.items() if word in theirs.split()]
     if exact or len(word) < _LONG_ENOUGH or not word.startswith("--"):
         return exact
-    near = find_nearest(word, [one for theirs in table.values() for one in theirs.split()], _ALIKE)
+    theirs_all = [one for theirs in table.values() for one in theirs.split()]
+    near = find_nearest(word, [one for one in theirs_all if _denies(one) == _denies(word)], _ALIKE)
     parts = {f"--{part}" for part in word.split("-") if part}
     # A number of tasks is no task.
     known = {*([near] if near else []), *parts} - ({"--tasks", "--task"} if "--max" in parts else set())
     return [ours for ours, theirs in table.items() if known & set(theirs.split())]
 
 
+def _denies(option: str) -> bool:
+    """Return whether an option says that something is not so."""
+    return not {"no", "non", "not", "never"}.isdisjoint(option.strip("-").split("-"))
+
+
 def inner_meanings(table: dict[str, dict[str, str]], group: str, word: str) -> list[str]:
     """Return what a word means here when it follows `group`."""
-    return [ours for ours, theirs in table.items() if word in theirs.get(group, "").split()]
+    found = [ours for ours, theirs in table.items() if word in theirs.get(group, "").split()]
+    if found or len(word) != len("-x") or not word.startswith("-"):
+        return found
+    # One letter stands for the word that begins with it.
+    return [ours for ours, theirs in table.items() if f" -{word}" in f" {theirs.get(group, '')}"]
