@@ -213,6 +213,14 @@ def test_tools_have_names_all_agents_share(facts: dict[str, Any], name: str) -> 
     assert call.name() == name
 
 
+def test_a_call_of_a_tool_that_is_not_there_has_failed_whatever_opencode_says() -> None:
+    call = AcpToolCall("id")
+    call.learn({"title": "no_such_tool"})
+    unknown = {"tool": "no_such_tool", "error": "Model tried to call unavailable tool 'no_such_tool'."}
+    call.learn({"status": "completed", "title": "Invalid Tool", "rawInput": unknown})
+    assert call.line("completed")["status"] == "failure"
+
+
 @given(VALUES, st.booleans())
 def test_options_of_any_shape(options: Any, allowed: bool) -> None:
     assert choose_option(options, allowed) is None

@@ -16,7 +16,12 @@ from tests.cli.place import Place
 
 EVENT, STEP, RUN = (f"UPDATE orchestrator_{table} SET " for table in ("events", "steps", "runs"))
 LAUNCH, END = " WHERE key = 'task/1/execute/1'", " WHERE key = 'task/1/end'"
+NO_TEXT = "substr({0}, 1, 14) || CAST(x'ff' AS TEXT) || substr({0}, 15)"
+"""What a flipped bit leaves: no UTF-8."""
+DEEP = """'{"deep": ' || replace(hex(zeroblob(9000)), '00', '[')"""
 EVENTS = {
+    "no text in an event": f"{EVENT}data = {NO_TEXT.format('data')} WHERE type = 'agent.ended'",
+    "deep event": f"{EVENT}data = {DEEP} WHERE type = 'agent.ended'",
     "event": EVENT + "data = substr(data, 1, 10) WHERE type = 'agent.ended'",
     "oldest event": EVENT + "data = substr(data, 1, 10) WHERE seq = 1",
     "newest event": EVENT + "data = substr(data, 1, 10) WHERE type = 'run.ended'",
@@ -26,6 +31,8 @@ EVENTS = {
     "wrong types in an event": EVENT + """data = '{"task": 5, "done": "x"}' WHERE type = 'task.ended'""",
 }
 STEPS = {
+    "no text in a step": f"{STEP}output = {NO_TEXT.format('output')}{LAUNCH}",
+    "deep step": f"{STEP}output = {DEEP}{LAUNCH}",
     "step": STEP + "output = substr(output, 1, 10)" + LAUNCH,
     "end": STEP + "output = substr(output, 1, 10)" + END,
     "list for a step": STEP + "output = '[]'" + LAUNCH,
@@ -35,6 +42,7 @@ STEPS = {
     "unknown state of a step": STEP + "state = 'weird'" + LAUNCH,
 }
 RUNS = {
+    "no text in options": f"{RUN}spec = {NO_TEXT.format('spec')}",
     "options": RUN + "spec = substr(spec, 1, 30)",
     "list for options": RUN + "spec = '[]'",
     "wrong type of an option": RUN + "spec = json_set(spec, '$.repo', 5)",
@@ -55,7 +63,7 @@ def half_done(place: Place) -> Place:
     return place
 
 
-@pytest.mark.quick("wrong types in an event")
+@pytest.mark.quick("no text in an event")
 @pytest.mark.parametrize("what", [*EVENTS, *STEPS])
 def test_looking_and_going_on_work_and_name_it(half_done: Place, what: str) -> None:
     cut(half_done, what)

@@ -108,3 +108,28 @@ def test_an_agent_that_amends_is_not_paid_again(place: Place) -> None:
     assert launches(place) == 3
     kept = place.git("for-each-ref", "--format=%(subject)", "refs/segue/kept/").split()
     assert kept == ["mine"] * 3, "what the agents made of the history is there"
+
+
+def test_an_agent_that_resets_is_not_paid_again_and_loses_nobody_s_work(place: Place) -> None:
+    resets = "echo x > f$SEGUE_TASK; [ $SEGUE_TASK = 1 ] || git reset --quiet --hard HEAD~1"
+    place.config(f'agent = "command"\n[agents.command]\nargv = ["sh", "-c", "{resets}"]\n')
+    place.segue("run", "plan.md")
+    assert place.subjects() == ALL
+    assert launches(place) == 3
+    assert place.git("ls-files", "f*").split() == ["f1", "f2", "f3"]
+
+
+@pytest.mark.thorough
+def test_the_line_to_type_after_a_rebase_that_was_left_open_keeps_the_work(place: Place) -> None:
+    rebases = "[ $SEGUE_TASK = 1 ] || { git rebase --quiet --exec false HEAD~1; echo more >> f1; }"
+    script = place.root / "agent.sh"
+    script.write_text(f"echo x > f$SEGUE_TASK; {rebases}")
+    place.config(f'agent = "command"\n[agents.command]\nargv = ["sh", "{script}"]\n')
+    said = place.segue("run", "plan.md", "--task", "1", "--task", "2", code=3).stderr
+    assert "git rebase --quit && git switch main, then: segue resume" in said
+    place.git("rebase", "--quit")
+    place.git("switch", "--quiet", "main")
+    place.segue("resume")
+    assert place.subjects() == ALL[:2]
+    assert launches(place) == 2
+    assert place.git("show", "HEAD:f1").endswith("more\n")

@@ -72,6 +72,18 @@ FATAL: dict[str, tuple[str, Deed]] = {
     "replace": ("refs", lambda repo: git(repo, "replace", "HEAD", "HEAD~1")),
     "merge": ("history", lambda repo: _leave_a_merge(repo)),
 }
+DROPPED: dict[str, Deed] = {
+    "reset": lambda repo: git(repo, "reset", "--quiet", "--hard", "HEAD~1"),
+    "rebase": lambda repo: git(repo, "rebase", "--quiet", "--onto", "HEAD~2", "HEAD~1"),
+    "orphan": lambda repo: git(repo, "reset", "--quiet", "--hard", _empty_commit(repo)),
+}
+"""Ways to lose the last commit or two, with their files."""
+OPEN: dict[str, tuple[str, Deed]] = {
+    "merge": ("A merge", lambda repo: git(repo, "merge", "--quiet", "--no-ff", "--no-commit", "side")),
+    "resolved": ("A merge", lambda repo: _resolve(repo, "merge", "side")),
+    "picked": ("A cherry-pick", lambda repo: _resolve(repo, "cherry-pick", "side")),
+    "reverted": ("A revert", lambda repo: _resolve(repo, "revert", "HEAD~1")),
+}
 REWRITTEN: dict[str, Deed] = {
     "amend": lambda repo: git(repo, "commit", "--quiet", "--amend", "-m", "Mine"),
     "soft reset": lambda repo: git(repo, "reset", "--quiet", "--soft", "HEAD~1"),
@@ -107,6 +119,20 @@ def _squash(repo: Path) -> None:
 
 def _root_commit(repo: Path) -> str:
     return git(repo, "commit-tree", git(repo, "rev-parse", "HEAD^{tree}"), "-m", "Nobody's child")
+
+
+def _empty_commit(repo: Path) -> str:
+    return git(repo, "commit-tree", git(repo, "mktree"), "-m", "Nobody's child")
+
+
+def _resolve(repo: Path, *command: str) -> None:
+    """Begin what ends in a conflict, and resolve that without telling git."""
+    write(repo / "1.txt", "main\n")
+    git(repo, "commit", "--quiet", "-am", "Main")
+    write(repo / "1.txt", "more\n")
+    git(repo, "commit", "--quiet", "-am", "More")
+    assert subprocess.run(["git", *command], cwd=repo, check=False, capture_output=True).returncode
+    write(repo / "1.txt", "both\n")
 
 
 def _leave_a_merge(repo: Path) -> None:
@@ -151,6 +177,49 @@ def test_a_history_without_which_no_work_is_gone_is_put_back_and_fails_nothing(
     assert (found.subject, found.fails) == ("history", False)
     assert guard.look().head == before.head
     assert git(repo, "rev-parse", "refs/segue/kept/run/task/1") == left, "nothing is deleted"
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_files_of_dropped_commits_come_back_beside_the_work_of_the_agent(
+    repo: Path, tmp_path: Path, name: str
+) -> None:
+    git(repo, "rm", "--quiet", "1.txt")
+    write(repo / "odd *.txt", "odd\n")
+    git(repo, "add", ".")
+    git(repo, "commit", "--quiet", "-m", "Commit 3")
+    git(repo, "commit", "--quiet", "--allow-empty", "-m", "Commit 4")
+    if name != "rebase":
+        git(repo, "reset", "--quiet", "--hard", "HEAD~1")
+    guard = guard_of(repo, tmp_path / "kept")
+    before = guard.look()
+    DROPPED[name](repo)
+    assert not (repo / "odd *.txt").exists()
+    write(repo / "work.txt", "work\n")
+    [found] = asyncio.run(guard.compare(before, "run/task/1"))
+    assert (found.subject, found.fails) == ("history", False)
+    assert "odd *.txt" in found.text
+    assert guard.look().head == before.head
+    assert git(repo, "status", "--porcelain") == "?? work.txt"
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_was_left_open_without_a_conflict_is_ended_by_the_commit(
+    repo: Path, tmp_path: Path, name: str
+) -> None:
+    git(repo, "switch", "--quiet", "-c", "side")
+    write(repo / "1.txt", "side\n")
+    git(repo, "commit", "--quiet", "-am", "Side")
+    git(repo, "switch", "--quiet", "main")
+    guard = guard_of(repo, tmp_path / "kept")
+    before = guard.look()
+    what, deed = OPEN[name]
+    deed(repo)
+    [found] = asyncio.run(guard.compare(before, "run/task/1"))
+    assert (found.subject, found.fails) == ("history", False)
+    assert found.text == f"{what} was begun while the agent worked. The commit of the task ends it."
+    git(repo, "commit", "--quiet", "--all", "-m", "Task")
+    assert git(repo, "show", "HEAD:1.txt") == ("side" if name == "merge" else "both")
+    assert guard.look().under_way == ()
 
 
 @pytest.mark.parametrize("name", ALLOWED)

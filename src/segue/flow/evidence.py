@@ -207,7 +207,8 @@ def _not_committable(changes: WorkChanges) -> Failure | None:
             "to it and none of its files. Its work must be part of this repository."
         )
     elif changes.unmerged or changes.conflicted:
-        text = f"A merge was left unresolved: {', '.join((*changes.unmerged, *changes.conflicted)[:5])}."
+        files = dict.fromkeys((*changes.unmerged, *changes.conflicted))
+        text = f"A merge was left unresolved: {', '.join([*files][:5])}."
     elif changes.heavy:
         text = (
             f"{name_heavy(changes.heavy)} A commit would be without it; it was left where it is. Remove it, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from segue.proof.mutation.grammar import find_language, parse
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _NAMED = re.compile(r"[\w.-]+(?:/[\w.-]+)*\.\w+")
 _LARGEST_SOURCE = 256 * 1024
 _MOST_FILES = 20
+_MOST_READ = 200
+"""Changed files that are read: each takes two processes, and an agent may have made thousands."""
 _MOST_NAMES = 200
 _HOLDS_NAMES = re.compile(
     r".*(?:class|interface|struct|trait|impl|module|enum|namespace|object|record)"
@@ -53,7 +55,8 @@ async def describe_new_names(
 ) -> str:
     """Return the public names that a change has made or altered in the product: no bodies, and no tests."""
     found = {}
-    for path in sorted(path for path in head if base.get(path) != head[path]):
+    changed = (path for path in sorted(head) if base.get(path) != head[path])
+    for path in islice((path for path in changed if _may_hold_names(path)), _MOST_READ):
         if classifier.kind(path, path not in base) is not PathKind.CODE:
             continue
         before, after = await read_text(objects, base, path), await read_text(objects, head, path)
@@ -61,6 +64,11 @@ async def describe_new_names(
             known = set(list_names(path, before))
             found[path] = [name for name in list_names(path, after) if name not in known]
     return _list({path: names for path, names in found.items() if names})
+
+
+def _may_hold_names(path: str) -> bool:
+    """Return whether there is a grammar for a file; one without an ending may begin by naming a language."""
+    return "." not in PurePosixPath(path).name or find_language(path, "") is not None
 
 
 def _list(found: Mapping[str, list[str]]) -> str:

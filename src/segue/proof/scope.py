@@ -13,7 +13,7 @@ from segue.domain.annotations import differ_in_types
 from segue.domain.comments import differ_in_comments
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.removed import list_removed
-from segue.proof.trees import TreeEntry, find_mentions, read_text
+from segue.proof.trees import TreeEntry, find_mentions, read_ahead, read_text
 from segue.system.git.objects import Objects
 
 Entries = Mapping[str, TreeEntry]
@@ -91,6 +91,7 @@ async def measure_scope(
 ) -> Scope:
     """Compare two trees; `named` are the files that the checks consist of."""
     changed = sorted(path for path in {**base, **head} if base.get(path) != head.get(path))
+    await read_ahead(objects, base, head)
     parts: dict[ChangePart, None] = {}
     data: list[str] = []
     removed: set[str] = set()

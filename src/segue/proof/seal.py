@@ -56,7 +56,7 @@ from segue.proof.scenarios import run_scenario
 from segue.proof.scope import Scope, measure_scope
 from segue.proof.setup import CheckSetupFailed, Entries, Environment
 from segue.proof.survey import Surroundings, conclude
-from segue.proof.trees import TreeEntry, list_tree, read_text
+from segue.proof.trees import TreeEntry, list_tree, read_ahead, read_text
 from segue.proof.unproven import Unproven
 from segue.system.files import private_folder
 from segue.system.git.folders import GitPlace, common_dir
@@ -132,6 +132,7 @@ class Sealer:
         classifier = Classifier(named, self._options.control_files, self._modules())
         unproven = Unproven(self._options.setups or self._scratch, argv, self._objects)
         true_old, (old, texts) = old, await unproven.leave_out(old)
+        await read_ahead(self._objects, old, after)
         comparison = Comparison(self._objects, classifier, old, after, texts)
         cache = await self._remember(argv, base, unproven.left_out)
 

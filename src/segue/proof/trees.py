@@ -63,6 +63,12 @@ def _is_content(place: Path, name: str, size: int) -> bool:
 
 
 _LINK = "120000"
+_FEW = 16
+_MOST_READ = 32 * 1024**2
+_BESIDE = 100
+"""Bytes by which git's answer about a file is longer than the file."""
+_read: dict[str, bytes] = {}
+"""Content by its id, as it was last read ahead."""
 
 
 class TreeEntry(Struct, frozen=True):
@@ -96,11 +102,37 @@ async def list_tree(objects: Objects, tree: str) -> dict[str, TreeEntry]:
     return found
 
 
+async def read_ahead(objects: Objects, *trees: Mapping[str, TreeEntry]) -> None:
+    """Read the small files in which trees differ, with two processes instead of one for each of them."""
+    files = [{path: one for path, one in tree.items() if not (one.is_link or one.is_module)} for tree in trees]
+    paths = {path for tree in files for path in tree if any(tree[path] != one.get(path) for one in trees)}
+    ids = {tree[path].id for tree in files for path in paths & tree.keys()} - _read.keys()
+    if len(paths) < _FEW or not ids:
+        return
+    asked = "".join(f"{one}\n" for one in sorted(ids)).encode()
+    said = await objects.git("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)
+    known = (line.decode().split() for line in said.out.splitlines() if not line.endswith(b" missing"))
+    sizes = {ident: int(size) for ident, size in known}
+    room, small = _MOST_READ, []
+    for ident, size in sorted(sizes.items(), key=lambda pair: pair[1]):
+        room -= size + _BESIDE
+        small += [ident] if room > 0 else []
+    raw = (await objects.git("cat-file", "--batch", stdin="".join(f"{one}\n" for one in small).encode())).out
+    _read.clear()
+    start = 0
+    for ident in small:
+        begin = raw.index(b"\n", start) + 1
+        start = begin + sizes[ident] + 1
+        _read[ident] = raw[begin : start - 1]
+
+
 async def read_text(objects: Objects, entries: Mapping[str, TreeEntry], path: str) -> str:
     """Return a file as text; empty if it does not exist, or is a link or a submodule."""
     entry = entries.get(path)
     if entry is None or entry.is_link or entry.is_module:
         return ""
+    if entry.id in _read:
+        return _read[entry.id].decode("utf-8", "replace")
     return (await objects.git("cat-file", "blob", entry.id)).out.decode("utf-8", "replace")
 
 

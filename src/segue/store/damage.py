@@ -90,7 +90,7 @@ def salvage(text: str) -> dict[str, Any]:
                 break
             found[name] = value
             at = at + 1 if text[at] == "," else 0
-    except (ValueError, IndexError, TypeError):
+    except (ValueError, IndexError, TypeError, RecursionError):
         pass  # the cut
     return found
 

@@ -62,8 +62,11 @@ def encode(value: Any) -> str:
 
 def decode(text: str) -> Any:
     """Return the value that was encoded."""
-    value = json.loads(text)
-    return _unguard(value) if is_guarded(text) else value
+    try:
+        value = json.loads(text)
+        return _unguard(value) if is_guarded(text) else value
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def is_guarded(text: str) -> bool:

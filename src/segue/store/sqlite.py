@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import sqlite3
@@ -9,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from segue.domain.errors import AGAIN, DamagedRecord, QueryError, StoreError, StoreFull
 from segue.store.database import ASK_HINT, RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from segue.store.database import QueryLimits
 
+T = TypeVar("T")
 FLOOR = (3, 38, 0)
 BUSY_SECONDS = 30.0
 _CHUNKS = (500, 50)
@@ -38,6 +40,7 @@ _REFUSALS = (
     ("one statement", "answers nothing but SELECT here", "Ask with a single SELECT."),
 )
 _BAD_JSON = "malformed JSON"
+_NO_TEXT = "Could not decode to UTF-8"
 _EXPLANATIONS = (
     (
         "not a database",
@@ -45,6 +48,7 @@ _EXPLANATIONS = (
         "Name another file with --database-url, or move this one away.",
     ),
     ("is a folder", "is a folder, not a file", "Name a file with --database-url, or move the folder away."),
+    ("no ordinary file", "is not a file", "Name a file with --database-url, or move this one away."),
     ("malformed", "is damaged", "Restore a copy of the file, or move it away to start again."),
     ("unable to open", "cannot be opened", "Check that the folder exists and that you may write to it."),
     ("readonly", "cannot be written", "Check who owns the file and its folder, or name another one."),
@@ -82,8 +86,21 @@ class Sqlite:
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
         with self._explain_errors():
-            rows: list[Row] = self._connection.execute(_translate(sql), escape_values(values)).fetchall()
+            rows: list[Row] = self._retry(lambda: self._ask(sql, values).fetchall())
         return [unescape_row(row) for row in rows]
+
+    def _ask(self, sql: str, values: Sequence[object]) -> sqlite3.Cursor:
+        return self._connection.execute(_translate(sql), escape_values(values))
+
+    def _retry(self, ask: Callable[[], T]) -> T:
+        """Ask once more, should there be text that is none: others need no code of ours for each value."""
+        try:
+            return ask()
+        except sqlite3.OperationalError as error:
+            if _NO_TEXT not in str(error) or self._connection.text_factory is _read_damaged:
+                raise
+            self._connection.text_factory = _read_damaged
+            return ask()
 
     def change(self, sql: str, *values: object) -> int:
         """Run one statement and return the number of rows it changed."""
@@ -111,16 +128,32 @@ class Sqlite:
             asking,
             _limited(self._connection, limits),
         ):
-            cursor = self._connection.execute(sql, escape_values(values))
+            columns, rows = self._retry(lambda: self._answer(sql, values, limits))
+        return columns, [unescape_row(row) for row in rows]
+
+    def _answer(
+        self, sql: str, values: Sequence[object], limits: QueryLimits | None
+    ) -> tuple[list[str], list[Row]]:
+        with closing(self._connection.execute(sql, escape_values(values))) as cursor:
             rows: list[Row] = cursor.fetchmany(limits.rows) if limits else cursor.fetchall()
-            cursor.close()
-        return [column[0] for column in cursor.description or ()], [unescape_row(row) for row in rows]
+            return [column[0] for column in cursor.description or ()], rows
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
+        cursor, given = None, 0
+
+        def more() -> list[Row]:
+            nonlocal cursor
+            if cursor is None or self._connection.text_factory is not factory:
+                cursor = self._ask(sql, values)
+                next(islice(cursor, given, given), None)
+            rows: list[Row] = cursor.fetchmany(size)
+            return rows
+
         with self._explain_errors():
-            cursor = self._connection.execute(_translate(sql), escape_values(values))
-            while rows := cursor.fetchmany(size):
+            factory = self._connection.text_factory
+            while rows := self._retry(more):
+                factory, given = self._connection.text_factory, given + len(rows)
                 yield [unescape_row(row) for row in rows]
 
     @contextmanager
@@ -243,8 +276,9 @@ class Sqlite:
     def _connect(self) -> sqlite3.Connection:
         if self._path is None:
             return _raw_connection("")
-        if self._path.is_dir():
-            raise sqlite3.OperationalError("it is a folder")
+        if self._path.exists() and not self._path.is_file():  # SQLite would wait for a pipe
+            is_folder = self._path.is_dir()
+            raise sqlite3.OperationalError("it is a folder" if is_folder else "it is no ordinary file")
         if self._read_only:
             return _read_connection(self._path)
         try:
@@ -283,6 +317,14 @@ class Sqlite:
                     kind = StoreFull if sign == "full" else StoreError
                     raise kind(message, kept=kept, hint=hint) from error
             raise StoreError(f"The database {self._path} failed: {error}", kept=kept) from error
+
+
+def _read_damaged(raw: bytes) -> str:
+    """Return a text with a character in place of what is none; JSON with that one counts as damaged."""
+    return raw.decode("utf-8", "segue-damaged")
+
+
+codecs.register_error("segue-damaged", lambda error: ("\x1a", getattr(error, "end", 0)))
 
 
 def create_file(path: Path) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 from typing import Any
+
+import pytest
 
 from segue.parts.fleet.drive import Order
 from segue.parts.fleet.options import WorkerSettings
 from segue.parts.fleet.queue import QueueEntry, enqueue, key_of, make_queue
 from segue.parts.fleet.seats import RunSeats
+from tests.cli.place import until
 from tests.parts.fleet.machines import Fleet, gate, launches
 
 
@@ -53,3 +57,24 @@ def test_a_job_that_others_took_over_meanwhile_is_no_error(fleet: Fleet) -> None
     asyncio.run(work())
     assert unseen == []
     assert fleet.ask("SELECT count(*) FROM procrastinate_jobs") == [(0,)]
+
+
+@pytest.mark.thorough
+def test_what_a_killed_worker_has_left_at_work_is_handed_over_by_the_next_one(fleet: Fleet) -> None:
+    """The process that drives a run outlives its worker, so that the agent is not paid twice."""
+    log, opened = gate(fleet)
+    [run] = fleet.submit("plan.md", "--task", "1")
+    machine = fleet.machine().start()
+    until(lambda: launches(log), "an agent works")
+    assert machine.process is not None
+    machine.process.kill()
+    machine.process.wait()
+    said = len(machine.said)
+    machine.start()
+    until(lambda: "seats" in machine.said[said:], "the next worker is there")
+    machine.end(signal.SIGINT)
+    assert fleet.state(run) == "queued", machine.said
+    assert not machine.has_agent()
+    opened.touch()
+    fleet.machine().start()
+    fleet.until(run, "done")

@@ -100,7 +100,9 @@ class AcpToolCall:
         return shrink({"locations": locations}) if locations else {}
 
     def _status(self) -> str:
-        if self.facts.get("status") == "completed" and not self.rejected:
+        given = as_table(self.facts.get("rawInput"))
+        is_unknown = given.keys() == {"tool", "error"}  # OpenCode passes a call of no tool it has to one
+        if self.facts.get("status") == "completed" and not (self.rejected or is_unknown):
             return "success"
         return "rejected" if self.rejected else "failure"
 

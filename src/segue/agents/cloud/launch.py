@@ -193,12 +193,15 @@ class SessionStarter(Struct, frozen=True):
         return await self._patiently(look)
 
     async def _patiently(self, do: Callable[[], Awaitable[Found]]) -> Found:
-        """Do something with a session that may have been created too recently to be found."""
+        """Do something with a session that may have been created too recently to be found.
+
+        Another refusal proves as little: whoever made the session may use it.
+        """
         for part in (0.1, 0.9):
             try:
                 return await do()
             except CloudError as error:
-                if not error.gone:
+                if error.unsure or error.away or error.limited:
                     raise
             await asyncio.sleep(self._within(self.options.search_delay * part))
         return await do()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -243,13 +244,31 @@ class Register:
 
     def left_by(self, machine: str) -> list[str]:
         """Return the runs that this machine drove last and that are not being driven now."""
+        runs = self._driven_at(machine)
+        return [run.id for run in runs if run.owner is None or identity.is_dead(run.owner)]
+
+    def driven_without_worker(self, machine: str, own: Collection[str]) -> list[str]:
+        """Return who drives runs of this machine for a worker that was killed; `own` are those of this one.
+
+        While another worker of the machine lives, nobody knows whose they are.
+        """
+        others = self._ask(
+            "SELECT host, pid FROM segue_fleet.workers WHERE state = 'working' AND starts_with(id, ?)",
+            f"{machine}/",
+        )
+        here = [pid for host, pid in others if host == identity.host() and pid != os.getpid()]
+        if any(identity.start_time(pid) is not None for pid in here):
+            return []
+        owners = [run.owner for run in self._driven_at(machine) if run.id not in own]
+        return [one for one in owners if one and identity.is_here(one) and not identity.is_dead(one)]
+
+    def _driven_at(self, machine: str) -> list[Run]:
         found = self._ask(
             f"SELECT {rows.RUN} FROM orchestrator_runs r JOIN segue_fleet.places p ON p.run_id = r.id"  # noqa: S608
             f" WHERE {_OPEN} AND p.place = ? AND coalesce(wake, 0) <= {{now}}",
             machine,
         )
-        runs = [rows.to_run(row) for row in found]
-        return [run.id for run in runs if run.owner is None or identity.is_dead(run.owner)]
+        return [rows.to_run(row) for row in found]
 
     def needed_at(self, machine: str, runs: Collection[str]) -> set[str]:
         """Return which of the runs this machine should keep: those that it may have to continue.

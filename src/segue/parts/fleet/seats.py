@@ -8,16 +8,20 @@ import logging
 import multiprocessing
 import os
 import signal
+import time
+from collections.abc import Collection
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from segue.parts.fleet.drive import DriveEnd, Order, drive_orders
+from segue.system import identity
 
 logger = logging.getLogger(__name__)
 
 PATIENCE = 60.0
 """Seconds for a run to end its agent when it is handed over."""
+_LOOK = 0.1
 _REST = 5.0
 """Seconds for which a process waits for its next run, with its connections to the database."""
 
@@ -163,6 +167,23 @@ class RunSeats:
         task = asyncio.create_task(seat.end())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+
+
+async def hand_over_left(owners: Collection[str]) -> None:
+    """Ask processes to stop their runs and agents whose worker was killed, and wait for that."""
+    end = time.monotonic() + PATIENCE
+    _signal(owners, signal.SIGINT)
+    while not all(map(identity.is_dead, owners)) and time.monotonic() < end:
+        await asyncio.sleep(_LOOK)
+    if hasattr(signal, "SIGKILL"):
+        _signal(owners, signal.SIGKILL)
+
+
+def _signal(owners: Collection[str], number: signal.Signals) -> None:
+    for owner in owners:
+        if not identity.is_dead(owner):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(identity.pid_of(owner), number)
 
 
 async def _until_readable(descriptor: int) -> None:

@@ -24,7 +24,7 @@ from segue.parts.fleet.placement import Equipment
 from segue.parts.fleet.queue import HOUSEKEEPING, NEWS, enqueue, make_queue
 from segue.parts.fleet.register import Register, WorkerEntry, entry_of
 from segue.parts.fleet.schema import address_of
-from segue.parts.fleet.seats import RunSeats
+from segue.parts.fleet.seats import RunSeats, hand_over_left
 from segue.runtime.app import App
 from segue.runtime.registry import names
 from segue.runtime.wiring import make_run_notifier
@@ -280,11 +280,13 @@ class Worker:
     async def _leave(self) -> None:
         """End: runs are kept for the worker that starts next on this machine, or go back to the queue."""
         hold = worker_settings(self._app).hold
-        runs = self._seats.runs
+        runs, left = self._seats.runs, list[str]()
         if self._hand_over or not hold:
-            if runs:
-                self._say(f"Handing over {len(runs)} runs; their agents are ended.")
-            await self._seats.hand_over()
+            with contextlib.suppress(StoreError):
+                left = await asyncio.to_thread(self._register.driven_without_worker, self._machine, runs)
+            if runs or left:
+                self._say(f"Handing over {len(runs) + len(left)} runs; their agents are ended.")
+            await asyncio.gather(self._seats.hand_over(), hand_over_left(left))
         elif runs:
             self._say(
                 f"Leaving {len(runs)} agents at work; their runs are kept for this machine for {hold:g} s."

@@ -20,6 +20,7 @@ from segue.domain.errors import WorkspaceError
 from segue.system.beneath import Beneath
 from segue.system.files import read_start, signature
 from segue.system.git.folders import read_branch, read_head, read_refs
+from segue.system.git.history import judge_begun, put_history_back
 from segue.system.git.index import STAY_INSIDE, is_moved, mark_modules
 from segue.system.git.moves import UNDER_WAY, refuse_moved
 from segue.system.git.nested import (
@@ -168,13 +169,11 @@ class GitGuard:
 
     async def _moved(self, before: GitState, now: GitState, label: str) -> list[GitViolation]:
         """Name what became of refs and HEAD, where agents could have done it."""
-        found: list[GitViolation] = []
-        for name in now.under_way:
-            if name not in before.under_way:
-                what = f"{UNDER_WAY[name]} was begun while the agent worked. Finish or abort it."
-                found.append(GitViolation("history", what))
+        begun = [name for name in now.under_way if name not in before.under_way]
+        found = [await judge_begun(self._repo, name) for name in begun]
         if before.head and not await self._contains(before.head, now.head):
-            found += await self._rewritten(before, now, label)
+            heads = before.head, now.head
+            found.append(await put_history_back(self._repo, before.branch or "HEAD", heads, label))
         return [*found, *await self._other_refs(before, now)]
 
     async def _contains(self, old: str, new: str) -> bool:
@@ -300,31 +299,6 @@ class GitGuard:
             await self._repo.git("update-index", flag, "--", *hidden[:1000])
         names = ", ".join(hidden[:5])
         return [GitViolation("hidden files", f"The agent hid files from git: {names}. They are shown again.")]
-
-    async def _rewritten(self, before: GitState, now: GitState, label: str) -> list[GitViolation]:
-        """Put the branch back when the commits it had are gone; the agent's own are kept under a ref."""
-        kept = f"refs/segue/kept/{label}"
-        name = before.branch or "HEAD"
-        what = f"The history of {name} was rewritten while the agent worked: {before.head[:10]} was gone."
-        try:
-            if now.head:
-                await self._repo.git("update-ref", kept, now.head)
-            await self._repo.git("reset", "--quiet", "--soft", before.head)
-            undone = await self._undone(before.head, now.head)
-        except WorkspaceError as error:
-            return [GitViolation("history", f"{what} It could not be put back: {error.message}")]
-        left = f"; what it was made is kept as {kept}" if now.head else ""
-        lost = f" What it had changed is undone: {', '.join(undone[:5])}; restore that." if undone else ""
-        text = f"{what} It was put back{left}.{lost} Do not amend, reset or rebase."
-        return [GitViolation("history", text, fails=bool(undone))]
-
-    async def _undone(self, head: str, made: str) -> list[str]:
-        """Return the files that are as they were before commits which a rewritten history dropped."""
-        asked = await self._objects.git("merge-base", head, made, codes=(0, 1)) if made else None
-        fork = asked.out.decode().strip() if asked is not None else ""
-        now = await self._repo.tree(await self._repo.snapshot())
-        differ = {one.path for one in await self._objects.changes(fork, now)}
-        return [one.path for one in await self._objects.changes(fork, head) if one.path not in differ]
 
     async def _other_refs(self, before: GitState, now: GitState) -> list[GitViolation]:
         """Name new branches, tags and stashes, and other branches whose history was rewritten."""

@@ -72,9 +72,12 @@ def _tell_who(place: GitPlace, sealed: bool, ended: float | None) -> str:
 
 
 def way_back(place: GitPlace, branch: str, head: str) -> str:
-    """Return the command that checks out a branch again, also if it was deleted; for none, the commit."""
+    """Return the command that checks out a branch again, also if it was deleted; for none, the commit.
+
+    It takes along what is not committed, which `git rebase --abort` would delete.
+    """
     under_way = [name for name in ("rebase-merge", "rebase-apply") if (place.git_dir / name).exists()]
-    first = "git rebase --abort && " if under_way else ""
+    first = "git rebase --quit && " if under_way else ""
     if not branch:
         return f"{first}git switch --detach {head[:10]}"
     if head and not read_ref(place.common, f"refs/heads/{branch}"):
