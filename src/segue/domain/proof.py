@@ -116,6 +116,8 @@ class ChangedTest(msgspec.Struct, frozen=True, omit_defaults=True):
     how: HowSettled = HowSettled.UNSETTLED
     why: str = ""
     """In one sentence: what settled it, or why nothing did."""
+    off: bool = False
+    """Whether its old version fails, and nothing runs it any more although it is still there."""
 
 
 NOT_EXERCISED = "not shown that the checks exercise the change"

@@ -115,6 +115,8 @@ def level_of(
     looking = [check for check in sealed or said if idle or _looks(check, inert)]
     if mute and looking:
         return Level.CHANGED, ["only comments were changed, and a check may be silent because of them", *weak]
+    if off := [one.test for check in own for one in check.unsettled if one.off]:
+        return Level.CHANGED, [f"old tests fail, and were switched off: {list_some(off, _LISTED)}", *weak]
     if not looking:
         return Level.CHANGED, ["no check is known to exercise the change", *weak]
     if not sealed:

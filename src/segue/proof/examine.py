@@ -25,6 +25,7 @@ from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
 from segue.proof.mutation.mutate import sabotage, sabotage_old
 from segue.proof.mutation.sharpness import Sharpness, measure, patience
+from segue.proof.mute import find_mute
 from segue.proof.obstacles import find_obstacle
 from segue.proof.ordinary import Repetition, narrow
 from segue.proof.paths import PathKind, matches_any
@@ -138,6 +139,9 @@ class SealedCheck(Struct):
             decision = self._name_flaky(decision, repeats, base)
         if decision.state is CheckState.PASSED and await self._is_head(recipe) and not self.flaky:
             self.on_head = replace(runs.new, is_open=self.comparison.is_open)
+        if decision.state is CheckState.PASSED and not self.is_long:
+            mute = await find_mute(self.comparison, runs, self._run)
+            decision = Decision(CheckState.REFUTED, mute) if mute else decision
         self.wrong = tuple(key for key in decision.failing if is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)

@@ -64,6 +64,7 @@ _TELLS = re.compile(
 )
 """What comes after a test that is the authority, not what is to be changed: `the tests say what it does`."""
 _NOT = frozenset(("not", "never", "without", "no", "don't", "doesn't", "mustn't", "cannot", "nor"))
+_ONLY_RUNS = re.compile(r"(?i)\bonly\b[^.;]*\bruns?\b|\bruns?\b[^.;]*\bonly\b|\bruns?\b[^.;]*\bunless\b")
 _STAY = re.compile(
     r"(?i)\b(?:keep|leave|leaving|keeping)\b[^.;]*\btests?\b[^.;]*"
     r"|\btests?\b[^.;]*\b(?:stay|remain|untouched|unchanged|unmodified|as they are)\b"
@@ -159,6 +160,10 @@ class Words(Struct, frozen=True):
                 if verb in verbs.split() and not is_denied and (is_own or (general and not forbidden)):
                     return sentence
         return ""
+
+    def find_limit(self, name: str) -> str:
+        """Return the sentence that asks to run a test in some places only; empty: none does."""
+        return next((one for one in self.sentences if _names(one, name) and _ONLY_RUNS.search(one)), "")
 
     @property
     def forbids(self) -> bool:
@@ -262,6 +267,9 @@ def _names(sentence: str, name: str) -> bool:
 
 def _governed(sentence: str, own: Collection[str], *, tests: bool = True) -> Iterator[tuple[str, bool, bool]]:
     """Yield the verb that governs each mention of a test, whether it is our own, and whether it is denied."""
+    for name in own:
+        sentence = sentence.replace(name, name.replace(" ", "_"))  # a test may be called by a sentence
+    own = [name.replace(" ", "_") for name in own]
     for part in re.split(r":\s|\s[–—]\s", sentence):
         yield from _governed_within(_WORD.findall(part), own, tests)
 
