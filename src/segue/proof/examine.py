@@ -23,7 +23,7 @@ from segue.proof.describe import describe, equal_to_all, is_wrong, only_silenced
 from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
-from segue.proof.mutation.mutate import sabotage, sabotage_old
+from segue.proof.mutation.mutate import misfit, sabotage, sabotage_old
 from segue.proof.mutation.sharpness import Sharpness, measure, patience
 from segue.proof.mute import find_mute
 from segue.proof.obstacles import find_obstacle
@@ -483,7 +483,19 @@ class SealedCheck(Struct):
         closer = replace(runs, old_code=old, sabotage=broken, unbreakable=broken is None)
         if wanted and decide(closer).noticed is False:
             closer = replace(closer, sabotage=await self._sabotage(recipe, seconds))
-        return closer
+        return await self._try_types(closer, recipe)
+
+    async def _try_types(self, runs: Runs, recipe: Recipe) -> Runs:
+        """Let types not fit, where a command that failed before runs nothing that could fail."""
+        decision = decide(runs)
+        if runs.new.report is not None or not decision.proved or decision.noticed is not False:
+            return runs
+        broken = await asyncio.to_thread(misfit, await self._changed_files())
+        seen = await self._run_broken(recipe, runs.new.seconds, broken) if broken else None
+        if seen is None or not seen.exit_code:
+            return runs
+        self.caps += ("the check looks at types, and runs nothing",)
+        return replace(runs, sabotage=seen)
 
     async def _see_all(self, runs: Runs, recipe: Recipe, repeats: Repeats) -> Runs:
         """Look whether flaky tests run through the change, of which only some have run on sabotaged code."""
