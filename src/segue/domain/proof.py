@@ -188,6 +188,8 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tests that proved earlier tasks by this command and do not pass now: failing, skipped or gone."""
     unnamed: tuple[tuple[str, str], ...] = ()
     """Independent tests that fail for want of a name, each with that name."""
+    tested: tuple[str, ...] = ()
+    """Changed files that the check found tests in, such as examples in documentation."""
     lucky: tuple[str, ...] = ()
     """Independent tests that pass as well where the changed functions do nothing, or something else."""
 

@@ -77,8 +77,9 @@ async def measure_change(context: RunContext, state: TaskState) -> Scope:
     """Return what was changed; where no checks ran, there is nothing to compare it for."""
     if not state.checks or not state.tree:
         return Scope()
-    commands = context.checking.commands
-    return await context.checking.sealer().measure_scope(state.base.head, state.tree, commands)
+    commands, sealer = context.checking.commands, context.checking.sealer()
+    tested = {path for check in state.checks for path in check.tested}
+    return await sealer.measure_scope(state.base.head, state.tree, commands, tested)
 
 
 def is_exempt(state: TaskState, scope: Scope) -> bool:

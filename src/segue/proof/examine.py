@@ -145,6 +145,9 @@ class SealedCheck(Struct):
         self.wrong = tuple(key for key in decision.failing if is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
+        found = runs.new.report.tests.values() if runs.new.report is not None else ()
+        tested = sorted({case.file for case in found}.intersection(self.comparison.differing))
+        result = replace(result, tested=tuple(tested))
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
         result = await settle_check(result, self.comparison, decision, runs, self.words)
