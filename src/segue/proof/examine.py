@@ -139,15 +139,11 @@ class SealedCheck(Struct):
             decision = self._name_flaky(decision, repeats, base)
         if decision.state is CheckState.PASSED and await self._is_head(recipe) and not self.flaky:
             self.on_head = replace(runs.new, is_open=self.comparison.is_open)
-        if decision.state is CheckState.PASSED and not self.is_long:
-            mute = await find_mute(self.comparison, runs, self._run)
-            decision = Decision(CheckState.REFUTED, mute) if mute else decision
+        decision = await self._refuse_mute(decision, runs)
         self.wrong = tuple(key for key in decision.failing if is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
-        found = runs.new.report.tests.values() if runs.new.report is not None else ()
-        tested = sorted({case.file for case in found}.intersection(self.comparison.differing))
-        result = replace(result, tested=tuple(tested))
+        result = replace(result, tested=self._find_tested(runs.new))
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
         result = await settle_check(result, self.comparison, decision, runs, self.words)
@@ -176,6 +172,18 @@ class SealedCheck(Struct):
         tried = (sharp.tried, sharp.noticed) if sharp.tried else None
         cap = "; ".join(filter(None, (result.cap, sharp.cap)))
         return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt, cap=cap)
+
+    async def _refuse_mute(self, decision: Decision, runs: Runs) -> Decision:
+        """Refuse work with which the check cannot fail any more."""
+        if decision.state is not CheckState.PASSED or self.is_long:
+            return decision
+        mute = await find_mute(self.comparison, runs, self._run)
+        return Decision(CheckState.REFUTED, mute) if mute else decision
+
+    def _find_tested(self, new: Observed) -> tuple[str, ...]:
+        """Return the changed files in which there are tests."""
+        found = {case.file for case in new.report.tests.values()} if new.report is not None else set()
+        return tuple(sorted(found.intersection(self.comparison.differing)))
 
     async def _look_at_exam(
         self, result: CheckResult, decision: Decision, runs: Runs, recipe: Recipe

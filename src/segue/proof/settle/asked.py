@@ -282,7 +282,7 @@ def _governed_within(words: list[str], own: Collection[str], tests: bool) -> Ite
             continue
         if at + 1 < len(plain) and _TELLS.fullmatch(plain[at + 1]):
             continue
-        if not is_own and (which := _find_named(words[at + 1 : at + 3])):
+        if not is_own and (which := _find_named(words[at + 1 : at + 3], own)):
             is_own = any(_is_name(which, name) for name in own)
             if not is_own:
                 continue
@@ -292,8 +292,10 @@ def _governed_within(words: list[str], own: Collection[str], tests: bool) -> Ite
                 yield verb, is_own, bool(_NOT.intersection(around))
 
 
-def _find_named(following: list[str]) -> str:
+def _find_named(following: list[str], own: Collection[str]) -> str:
     """Return the test or file that is meant, if the words after a general one say which."""
+    if following and any(_is_name(following[0], name) for name in own):
+        return following[0]
     if following and following[0].lower() in ("in", "of", "file", "at", "from", "called", "named"):
         following = following[1:]
     named = re.fullmatch(r"\S*[\w-]/\S+|\S+\.[a-z]\w{0,4}|test_\w+", following[0]) if following else None

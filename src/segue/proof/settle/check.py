@@ -36,13 +36,14 @@ async def settle_check(
     # What tests take from a conftest.py is part of what they assert.
     shared = [path for path in result.changed if decision.contested or path.endswith(".py")]
     support = (*tests, *inner, *shared)
+    now = runs.new.report
     change = TaskChange(
         words,
         await _texts(comparison, "base", support),
         await _texts(comparison, "head", support),
         await _texts(comparison, "base", code),
         await _texts(comparison, "head", code),
-        runs.new.report and runs.new.report.ids(TestOutcome.PASSED) | runs.new.report.failed,
+        None if now is None else now.ids(TestOutcome.PASSED) | now.failed,
     )
     old = _old_tests(decision, runs, {*tests, *inner})
     found = await asyncio.to_thread(settle, change, old)
