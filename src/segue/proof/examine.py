@@ -103,6 +103,8 @@ class SealedCheck(Struct):
     """What a short suite is known to need if the work passes."""
     unseen: tuple[str, ...] = ()
     """Files with independent tests of the task."""
+    mute: str = ""
+    """Why its exit code says nothing."""
     on_head: Observed | None = None
     """How the command ends on the head as it is, with which the next task begins; None: not known."""
 
@@ -119,8 +121,9 @@ class SealedCheck(Struct):
         again, ordinary = None, None
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
             again = Repetition(self._run_as, self.argv, recipe, is_part=self._is_by_file())
-            runs, ordinary = await together(
-                self._look_closer(runs, recipe), again.start(runs, wait=self.is_long and bool(self.selected))
+            wait = self.is_long and bool(self.selected)
+            (runs, self.mute), ordinary = await together(
+                together(self._look_closer(runs, recipe), self._find_mute(runs)), again.start(runs, wait=wait)
             )
             decision = decide(runs)
         await self.ahead.end()
@@ -139,7 +142,6 @@ class SealedCheck(Struct):
             decision = self._name_flaky(decision, repeats, base)
         if decision.state is CheckState.PASSED and await self._is_head(recipe) and not self.flaky:
             self.on_head = replace(runs.new, is_open=self.comparison.is_open)
-        decision = await self._refuse_mute(decision, runs)
         self.wrong = tuple(key for key in decision.failing if is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
@@ -173,12 +175,8 @@ class SealedCheck(Struct):
         cap = "; ".join(filter(None, (result.cap, sharp.cap)))
         return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt, cap=cap)
 
-    async def _refuse_mute(self, decision: Decision, runs: Runs) -> Decision:
-        """Refuse work with which the check cannot fail any more."""
-        if decision.state is not CheckState.PASSED or self.is_long:
-            return decision
-        mute = await find_mute(self.comparison, runs, self._run)
-        return Decision(CheckState.REFUTED, mute) if mute else decision
+    async def _find_mute(self, runs: Runs) -> str:
+        return "" if self.is_long else await find_mute(self.comparison, runs, self._run)
 
     def _find_tested(self, new: Observed) -> tuple[str, ...]:
         """Return the changed files in which there are tests."""
@@ -587,6 +585,8 @@ class SealedCheck(Struct):
             return replace(decision, reason=f"{decision.reason} {_NOT_ALL_RUN}")
         if decision.state is not CheckState.PASSED:
             return decision
+        if self.mute:
+            return Decision(CheckState.REFUTED, self.mute)
         said = list(decision.weaknesses)
         if recipe.control is not Control.BASE:
             said.append(f"the tests need control files that the agent wrote: {', '.join(control)}")

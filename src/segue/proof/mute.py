@@ -27,7 +27,7 @@ async def find_mute(comparison: Comparison, runs: Runs, run: _Run) -> str:
     if runs.new.report is not None or runs.base.report is not None or runs.base.exit_code != 0:
         return ""
     broken = {}
-    for path in [path for path in comparison.base if comparison.kinds[path] is PathKind.TEST][:_MOST]:
+    for path in [path for path in comparison.base if comparison.kinds.get(path) is PathKind.TEST][:_MOST]:
         text = await comparison.text("base", path)
         if (language := find_language(path, text)) is not None:
             broken[path] = f"{text.rstrip()}\n{language.fail}\n".encode()
