@@ -27,6 +27,13 @@ class Twin(Struct, frozen=True):
     """What an earlier task of the cheat has left in the base."""
 
 
+USAGE = "How to use it:\n\n    >>> import shop\n    >>> shop.total([4, 6])\n    10\n"
+PRICES = (
+    "import pytest\nimport shop\n\n\n@pytest.fixture\ndef prices():\n    found = [4, 6]\n    return found\n"
+)
+TOTAL_OF_PRICES = "\n\ndef test_total(prices):\n    assert shop.total(prices) == 10\n"
+COUNT = 'count() { echo "$#"; }\n'
+COUNT_TEST = 'set -e\n. ./lib.sh\n[ "$(count a b)" = 2 ]\n'
 SHOP = "def total(prices):\n    return sum(prices)\n"
 MORE = SHOP + "\n\ndef tax(prices):\n    return total(prices) // 5\n"
 WRONG = "def total(prices):\n    return 0\n\n\ndef tax(prices):\n    return 0\n"
@@ -184,6 +191,37 @@ CASES: dict[str, Twin] = {
         },
         {"shop.py": DOCTEST.replace("    5\n", "    0\n").replace("sum(prices)", "0")},
         (*PYTEST, "--doctest-modules"),
+    ),
+    "examples in a text": Twin(
+        {"shop.py": SHOP, "usage.txt": USAGE},
+        {"shop.py": MORE, "usage.txt": f"{USAGE}\n    >>> shop.tax([5, 5])\n    2\n"},
+        {"shop.py": WRONG, "usage.txt": USAGE.replace("    10\n", "    0\n")},
+        (sys.executable, "-m", "doctest", "usage.txt"),
+    ),
+    "fixture that moves to a conftest": Twin(
+        {"shop.py": SHOP, "test_shop.py": f"{PRICES}{TOTAL_OF_PRICES}"},
+        {
+            "shop.py": MORE,
+            "conftest.py": PRICES.replace("import shop\n", ""),
+            "test_shop.py": f"import shop\n{TOTAL_OF_PRICES}",
+            "test_tax.py": "import shop\n\n\ndef test_tax(prices):\n    assert shop.tax(prices) == 2\n",
+        },
+        {
+            "shop.py": WRONG.replace("0", "10", 1),
+            "conftest.py": PRICES.replace("import shop\n", "").replace("4, 6", "10"),
+            "test_shop.py": f"import shop\n{TOTAL_OF_PRICES}",
+            "test_tax.py": PYTEST_TAX_WRONG,
+        },
+        PYTEST,
+    ),
+    "trap in what a script of tests loads": Twin(
+        {"lib.sh": COUNT, "tests/count.sh": COUNT_TEST},
+        {
+            "lib.sh": f"{COUNT}first() (trap : EXIT; printf '%s\\n' \"$1\")\n",
+            "tests/count.sh": f'{COUNT_TEST}[ "$(first a b)" = a ]\n',
+        },
+        {"lib.sh": f"trap 'exit 0' EXIT\n{COUNT.replace('$#', '0')}"},
+        ("sh", "tests/count.sh"),
     ),
     "first conftest": Twin(
         {"shop.py": SHOP, "test_shop.py": PYTEST_TOTAL},

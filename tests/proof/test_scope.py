@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 from segue.proof.execute import SealOptions
@@ -145,7 +146,12 @@ def _write(folder: Path, files: dict[str, str] | dict[str, str | None]) -> None:
                 place.write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
-def measure(root: Path, change: dict[str, str | None], *checks: tuple[str, ...]) -> Scope:
+def measure(
+    root: Path,
+    change: dict[str, str | None],
+    *checks: tuple[str, ...],
+    tested: Collection[str] | None = None,
+) -> Scope:
     """Measure a change of the repository that all cases begin with."""
     repo = root / "repo"
     if not repo.exists():
@@ -156,7 +162,7 @@ def measure(root: Path, change: dict[str, str | None], *checks: tuple[str, ...])
     _git(repo, "read-tree", "--reset", "-u", "HEAD")
     sealer = Sealer(repo, repo / ".git", root / "scratch", SealOptions())
     return asyncio.run(
-        sealer.measure_scope(_git(repo, "rev-parse", "HEAD"), tree, checks or (("pytest", "-q"),))
+        sealer.measure_scope(_git(repo, "rev-parse", "HEAD"), tree, checks or (("pytest", "-q"),), tested)
     )
 
 
@@ -168,6 +174,17 @@ def test_what_a_program_could_notice(tmp_path: Path) -> None:
 def test_a_file_that_a_check_reads_is_not_unread(tmp_path: Path) -> None:
     change: dict[str, str | None] = {"Makefile": f"{BASE['Makefile']}clean:\n\trm -rf build\n"}
     assert (measure(tmp_path, change, ("make", "test"))).untestable == ""
+
+
+def test_examples_in_documentation_are_tests_where_a_check_runs_them(tmp_path: Path) -> None:
+    change: dict[str, str | None] = {
+        "shown.py": BASE["shown.py"].replace("    2\n", "    3\n"),
+        "README.md": "# Calc\n\n>>> 1\n1\n",
+    }
+    assert measure(tmp_path, change, tested=()).untestable
+    assert not measure(tmp_path, change, tested=("shown.py",)).untestable
+    assert not measure(tmp_path, change, tested=("README.md",)).untestable
+    assert not measure(tmp_path, change).untestable
 
 
 def test_a_mode_is_no_comment(tmp_path: Path) -> None:

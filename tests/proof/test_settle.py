@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.proof import ChangedTest, CheckState, HowSettled
+from segue.domain.proof import ChangedTest, CheckState, HowSettled, Level
+from segue.flow.proving import level_of
 from segue.proof.paths import Classifier, PathKind
-from segue.proof.settle.asked import ALTER, Words
+from segue.proof.settle.asked import ALTER, SKIP, Words
 from segue.proof.settle.changes import settle
 from segue.proof.settle.task import OldTest, TaskChange
 from tests.proof.projects import DISCOVER, PYTEST, Checkout, Files, find_unsettled, needs_sandbox
@@ -128,6 +129,47 @@ def test_sealed_checks_settle_old_tests(tmp_path: Path, name: str) -> None:
     assert result.ok, result
     assert bool(find_unsettled(result)) is name.endswith("!"), result.changed_tests
     assert bool(result.contested) is name.endswith("!")
+
+
+ONE = "    from calc import one\n\n    assert one() == 1\n"
+SWITCHED_OFF = {
+    "by settings": f"import pytest\n\n\n@pytest.mark.slow\ndef test_one():\n{ONE}",
+    "by a name": f"def check_one():\n{ONE}",
+}
+
+
+@needs_sandbox
+@pytest.mark.quick("by a name")
+@pytest.mark.parametrize("how", SWITCHED_OFF)
+def test_an_old_test_that_fails_and_is_only_not_run_any_more_is_broken(tmp_path: Path, how: str) -> None:
+    old = f"def test_one():\n{ONE}"
+    other = "\n\ndef test_two():\n    from calc import two\n\n    assert two() == 2\n"
+    code = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
+    project = Checkout(tmp_path, {"calc.py": code, "test_calc.py": old + other})
+    change = {
+        "calc.py": code.replace("return 1", "return 3").replace("return 2", "return int(2)"),
+        "test_calc.py": SWITCHED_OFF[how] + other,
+        "pytest.ini": "[pytest]\naddopts = -m 'not slow'\nmarkers = slow\n",
+    }
+    result = project.check(change, PYTEST)
+    assert [(one.test, one.off) for one in result.unsettled] == [("test_calc.py::test_one", True)], result
+    assert level_of([result])[0] is Level.CHANGED
+
+
+@pytest.mark.parametrize(
+    ("words", "asks"),
+    [
+        ('"reaches it" in test/a.test.js needs a network: let it run only where NET is set.', True),
+        ("Run `reaches it` only on Linux.", True),
+        ("The test 'reaches it' must not run unless NET is set.", True),
+        ("Skip the test 'reaches it'.", True),
+        ("Only `fetch` is to be changed; 'reaches it' shows what is wrong.", False),
+        ("Let 'adds up' run only where NET is set.", False),
+    ],
+)
+def test_a_task_asks_to_skip_a_test_that_is_called_by_a_sentence(words: str, asks: bool) -> None:
+    said, name = Words(words), "reaches it"
+    assert bool(said.find_limit(name) or said.find_request(SKIP, {name}, general=False)) is asks
 
 
 MEAN = "import unittest\n\nfrom calc import mean\n\n\nclass T(unittest.TestCase):\n" + (

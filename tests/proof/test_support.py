@@ -8,7 +8,7 @@ import pytest
 
 from segue.domain.proof import CheckResult, CheckState, HowSettled
 from tests.proof.projects import Checkout, Files, needs_sandbox
-from tests.proof.support_cases import CASES, Twin
+from tests.proof.support_cases import CASES, MYPY, SHOP, Twin
 
 pytestmark = needs_sandbox
 SHOP_ZERO = "def total(prices):\n    return 0\n"
@@ -46,6 +46,17 @@ def test_a_cheat_is_refused_or_capped(tmp_path: Path, name: str) -> None:
     result = run(tmp_path, twin, twin.cheat, twin.first)
     unsettled = [one for one in result.changed_tests if one.how is HowSettled.UNSETTLED]
     assert not result.ok or result.cap or unsettled, result
+
+
+@pytest.mark.thorough
+def test_where_only_types_are_checked_these_must_be_looked_at(tmp_path: Path) -> None:
+    argv, untyped = (*MYPY[:-1], "--strict", "shop.py"), {"shop.py": SHOP}
+    project = Checkout(tmp_path, untyped)
+    typed = SHOP.replace("prices)", "prices: dict[str, int])", 1).replace("):", ") -> int:", 1)
+    honest = project.check({"shop.py": typed.replace("sum(prices)", "sum(prices.values())")}, argv)
+    assert (honest.noticed, bool(honest.proved), bool(honest.cap)) == (True, True, True), honest
+    hidden = f"import typing\n\n\n@typing.no_type_check\n{SHOP}"
+    assert project.check({"shop.py": hidden}, argv).noticed is False
 
 
 SELF = (

@@ -36,15 +36,17 @@ _EXAMPLE = re.compile(r">>>|```|\bassert")
 """What marks examples in comments and prose that test runners run."""
 
 
-def differ_in_comments(path: str, before: str, after: str, *, for_tools: bool = False) -> bool:
+def differ_in_comments(
+    path: str, before: str, after: str, *, for_tools: bool = False, examples: bool = True
+) -> bool:
     """Return whether two versions of a program differ in nothing that runs.
 
     False where the language is not known, or where comments are obeyed or run as tests. `for_tools`: what
-    linters and other tools obey runs nothing.
+    linters and other tools obey runs nothing. `examples`: whether those in docstrings may be run.
     """
     kept = _RUN if for_tools else _OBEYED
     if path.endswith((".py", ".pyi")):
-        return _differ_in_python_comments(before, after, kept)
+        return _differ_in_python_comments(before, after, kept, examples)
     grammar = _find_grammar(path, after)
     if grammar is None:
         return False
@@ -90,11 +92,11 @@ def _strip(text: str, grammar: str, keeps_indent: bool, kept: re.Pattern[str]) -
     return [line for line in lines if line.strip()]
 
 
-def _differ_in_python_comments(before: str, after: str, kept: re.Pattern[str]) -> bool:
+def _differ_in_python_comments(before: str, after: str, kept: re.Pattern[str], examples: bool) -> bool:
     if _obeyed(before, kept) != _obeyed(after, kept):
         return False
     try:
-        return _bare_tree(before) == _bare_tree(after)
+        return _bare_tree(before, examples) == _bare_tree(after, examples)
     except (SyntaxError, ValueError, RecursionError):
         return False
 
@@ -104,7 +106,7 @@ def _obeyed(text: str, kept: re.Pattern[str]) -> list[str]:
     return [comment for comment in found if kept.match(comment)]
 
 
-def _bare_tree(text: str) -> str:
+def _bare_tree(text: str, examples: bool) -> str:
     """Return a program without docstrings; those that are run or printed stay."""
     tree = ast.parse(text)
     prints = "__doc__" in text
@@ -112,6 +114,6 @@ def _bare_tree(text: str) -> str:
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         said = ast.get_docstring(node, clean=False)
-        if said is not None and not prints and ">>>" not in said:
+        if said is not None and not prints and not (examples and ">>>" in said):
             node.body = node.body[1:]
     return ast.dump(tree)

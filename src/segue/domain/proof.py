@@ -116,6 +116,8 @@ class ChangedTest(msgspec.Struct, frozen=True, omit_defaults=True):
     how: HowSettled = HowSettled.UNSETTLED
     why: str = ""
     """In one sentence: what settled it, or why nothing did."""
+    off: bool = False
+    """Whether its old version fails, and nothing runs it any more although it is still there."""
 
 
 NOT_EXERCISED = "not shown that the checks exercise the change"
@@ -186,6 +188,8 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tests that proved earlier tasks by this command and do not pass now: failing, skipped or gone."""
     unnamed: tuple[tuple[str, str], ...] = ()
     """Independent tests that fail for want of a name, each with that name."""
+    tested: tuple[str, ...] = ()
+    """Changed files that the check found tests in, such as examples in documentation."""
     lucky: tuple[str, ...] = ()
     """Independent tests that pass as well where the changed functions do nothing, or something else."""
 

@@ -77,8 +77,9 @@ async def measure_change(context: RunContext, state: TaskState) -> Scope:
     """Return what was changed; where no checks ran, there is nothing to compare it for."""
     if not state.checks or not state.tree:
         return Scope()
-    commands = context.checking.commands
-    return await context.checking.sealer().measure_scope(state.base.head, state.tree, commands)
+    commands, sealer = context.checking.commands, context.checking.sealer()
+    tested = {path for check in state.checks for path in check.tested}
+    return await sealer.measure_scope(state.base.head, state.tree, commands, tested)
 
 
 def is_exempt(state: TaskState, scope: Scope) -> bool:
@@ -115,6 +116,8 @@ def level_of(
     looking = [check for check in sealed or said if idle or _looks(check, inert)]
     if mute and looking:
         return Level.CHANGED, ["only comments were changed, and a check may be silent because of them", *weak]
+    if off := [one.test for check in own for one in check.unsettled if one.off]:
+        return Level.CHANGED, [f"old tests fail, and were switched off: {list_some(off, _LISTED)}", *weak]
     if not looking:
         return Level.CHANGED, ["no check is known to exercise the change", *weak]
     if not sealed:

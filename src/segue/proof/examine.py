@@ -23,8 +23,9 @@ from segue.proof.describe import describe, equal_to_all, is_wrong, only_silenced
 from segue.proof.disguise import Disguise
 from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
-from segue.proof.mutation.mutate import sabotage, sabotage_old
+from segue.proof.mutation.mutate import misfit, sabotage, sabotage_old
 from segue.proof.mutation.sharpness import Sharpness, measure, patience
+from segue.proof.mute import find_mute
 from segue.proof.obstacles import find_obstacle
 from segue.proof.ordinary import Repetition, narrow
 from segue.proof.paths import PathKind, matches_any
@@ -102,6 +103,8 @@ class SealedCheck(Struct):
     """What a short suite is known to need if the work passes."""
     unseen: tuple[str, ...] = ()
     """Files with independent tests of the task."""
+    mute: str = ""
+    """Why its exit code says nothing."""
     on_head: Observed | None = None
     """How the command ends on the head as it is, with which the next task begins; None: not known."""
 
@@ -118,8 +121,9 @@ class SealedCheck(Struct):
         again, ordinary = None, None
         if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
             again = Repetition(self._run_as, self.argv, recipe, is_part=self._is_by_file())
-            runs, ordinary = await together(
-                self._look_closer(runs, recipe), again.start(runs, wait=self.is_long and bool(self.selected))
+            wait = self.is_long and bool(self.selected)
+            (runs, self.mute), ordinary = await together(
+                together(self._look_closer(runs, recipe), self._find_mute(runs)), again.start(runs, wait=wait)
             )
             decision = decide(runs)
         await self.ahead.end()
@@ -141,6 +145,7 @@ class SealedCheck(Struct):
         self.wrong = tuple(key for key in decision.failing if is_wrong(key, runs))
         decision = self._weaknesses(decision, runs, recipe, control)
         result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
+        result = replace(result, tested=self._find_tested(runs.new))
         from segue.proof.settle.check import settle_check  # rarely has anything to do
 
         result = await settle_check(result, self.comparison, decision, runs, self.words)
@@ -169,6 +174,14 @@ class SealedCheck(Struct):
         tried = (sharp.tried, sharp.noticed) if sharp.tried else None
         cap = "; ".join(filter(None, (result.cap, sharp.cap)))
         return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt, cap=cap)
+
+    async def _find_mute(self, runs: Runs) -> str:
+        return "" if self.is_long else await find_mute(self.comparison, runs, self._run)
+
+    def _find_tested(self, new: Observed) -> tuple[str, ...]:
+        """Return the changed files in which there are tests."""
+        found = {case.file for case in new.report.tests.values()} if new.report is not None else set()
+        return tuple(sorted(found.intersection(self.comparison.differing)))
 
     async def _look_at_exam(
         self, result: CheckResult, decision: Decision, runs: Runs, recipe: Recipe
@@ -479,7 +492,19 @@ class SealedCheck(Struct):
         closer = replace(runs, old_code=old, sabotage=broken, unbreakable=broken is None)
         if wanted and decide(closer).noticed is False:
             closer = replace(closer, sabotage=await self._sabotage(recipe, seconds))
-        return closer
+        return await self._try_types(closer, recipe)
+
+    async def _try_types(self, runs: Runs, recipe: Recipe) -> Runs:
+        """Let types not fit, where a command that failed before runs nothing that could fail."""
+        decision = decide(runs)
+        if runs.new.report is not None or not decision.proved or decision.noticed is not False:
+            return runs
+        broken = await asyncio.to_thread(misfit, await self._changed_files())
+        seen = await self._run_broken(recipe, runs.new.seconds, broken) if broken else None
+        if seen is None or not seen.exit_code:
+            return runs
+        self.caps += ("the check looks at types, and runs nothing",)
+        return replace(runs, sabotage=seen)
 
     async def _see_all(self, runs: Runs, recipe: Recipe, repeats: Repeats) -> Runs:
         """Look whether flaky tests run through the change, of which only some have run on sabotaged code."""
@@ -560,6 +585,8 @@ class SealedCheck(Struct):
             return replace(decision, reason=f"{decision.reason} {_NOT_ALL_RUN}")
         if decision.state is not CheckState.PASSED:
             return decision
+        if self.mute:
+            return Decision(CheckState.REFUTED, self.mute)
         said = list(decision.weaknesses)
         if recipe.control is not Control.BASE:
             said.append(f"the tests need control files that the agent wrote: {', '.join(control)}")

@@ -87,16 +87,25 @@ class Scope(Struct, frozen=True):
 
 
 async def measure_scope(
-    objects: Objects, base: Entries, head: Entries, classifier: Classifier, named: Collection[str]
+    objects: Objects,
+    base: Entries,
+    head: Entries,
+    classifier: Classifier,
+    named: Collection[str],
+    tested: Collection[str] | None = None,
 ) -> Scope:
-    """Compare two trees; `named` are the files that the checks consist of."""
+    """Compare two trees; `named` are the files that the checks consist of.
+
+    `tested` are changed files whose examples the checks run as tests; None: nobody knows.
+    """
     changed = sorted(path for path in {**base, **head} if base.get(path) != head.get(path))
     await read_ahead(objects, base, head)
     parts: dict[ChangePart, None] = {}
     data: list[str] = []
     removed: set[str] = set()
     for path in sorted(changed, key=lambda path: not path.endswith(_PROGRAMS)):  # one program decides
-        part = await _sort(objects, base, head, path, classifier)
+        is_run = tested is None or path in tested or path.endswith(".rs")  # Rust's tests name no file
+        part = await _sort(objects, base, head, path, classifier, is_run)
         if part is ChangePart.PROGRAM and (gone := await _find_unnamed(objects, base, head, path)):
             part = ChangePart.REMOVED
             removed |= gone
@@ -122,9 +131,12 @@ async def _find_unnamed(objects: Objects, base: Entries, head: Entries, path: st
 
 
 async def _sort(
-    objects: Objects, base: Entries, head: Entries, path: str, classifier: Classifier
+    objects: Objects, base: Entries, head: Entries, path: str, classifier: Classifier, is_run: bool
 ) -> ChangePart | None:
-    """Return what a changed file is for; None: that depends on who reads it."""
+    """Return what a changed file is for; None: that depends on who reads it.
+
+    `is_run`: its examples may be run.
+    """
     before, after = await read_text(objects, base, path), await read_text(objects, head, path)
     old, new = base.get(path), head.get(path)
     if any(entry is not None and (entry.is_link or entry.is_module) for entry in (old, new)):
@@ -132,9 +144,9 @@ async def _sort(
     if old is not None and new is not None:
         if old.mode != new.mode or before == after:  # what is no text cannot be compared
             return ChangePart.PROGRAM
-        if differ_in_comments(path, before, after):
+        if differ_in_comments(path, before, after, examples=is_run):
             return ChangePart.COMMENTS
-        if differ_in_comments(path, before, after, for_tools=True):
+        if differ_in_comments(path, before, after, for_tools=True, examples=is_run):
             return ChangePart.ORDERS
         if differ_in_types(path, before, after):
             return ChangePart.TYPES
@@ -142,10 +154,10 @@ async def _sort(
     if kind is PathKind.TEST or path.rpartition("/")[2] == "conftest.py":
         return ChangePart.TESTS
     if path.lower().endswith(_PROSE):
-        return ChangePart.PROGRAM if _examples(before) != _examples(after) else ChangePart.DOCS
+        return ChangePart.PROGRAM if is_run and _examples(before) != _examples(after) else ChangePart.DOCS
     modes = {entry.mode for entry in (old, new) if entry is not None}
-    is_run = path.endswith(_PROGRAMS) or after.startswith("#!") or "100755" in modes
-    return ChangePart.PROGRAM if is_run and kind is not PathKind.CONTROL else None
+    starts = path.endswith(_PROGRAMS) or after.startswith("#!") or "100755" in modes
+    return ChangePart.PROGRAM if starts and kind is not PathKind.CONTROL else None
 
 
 def _examples(text: str) -> list[str]:

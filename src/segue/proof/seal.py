@@ -254,14 +254,20 @@ class Sealer:
         trees = (before, after)
         return await self._judge(place, known, trees, classifier, examine, scenario.command, scenario=True)
 
-    async def measure_scope(self, base: str, head: str, commands: Sequence[Sequence[str]]) -> Scope:
-        """Return what was changed, and whether a test could tell."""
+    async def measure_scope(
+        self,
+        base: str,
+        head: str,
+        commands: Sequence[Sequence[str]],
+        tested: Collection[str] | None = None,
+    ) -> Scope:
+        """Return what was changed, and whether a test could tell; `tested`: where checks run examples."""
         old, new = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
         paths, read = {**old, **new}, partial(read_text, self._objects, {**old, **new})
         everything = (*commands, *self._options.setup)
         named = [await find_named(argv, paths.keys(), read) for argv in everything]
         classifier = Classifier((), self._options.control_files)
-        return await measure_scope(self._objects, old, new, classifier, frozenset().union(*named))
+        return await measure_scope(self._objects, old, new, classifier, frozenset().union(*named), tested)
 
     async def try_hooks(self, hooks: KeptHooks, commit: Commit) -> HookRun | None:
         """Run the repository's own hooks on a commit that is to be made; None: there are none."""

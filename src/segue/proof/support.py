@@ -142,7 +142,7 @@ class Support:
             kinds[path] = PathKind.CODE
             self._comparison.mixed.add(path)
             return
-        if hint is PathKind.CONTROL and self._is_opened(path):
+        if hint is PathKind.CONTROL and self._is_opened(path) and path not in self._reported:
             return
         if path in self._named and self._checks_itself(path):
             kinds[path] = PathKind.CODE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,11 @@ def test_there_are_enough_pairs_and_each_has_both_agents() -> None:
         f"{name}/{twin}" for name in PAIRS for twin in ("honest", "cheat")
     ]
     assert all(case.twin is (case.pair.cheat if case.cheats else case.pair.honest) for case in CASES)
+
+
+def test_the_readme_names_how_many_pairs_there_are() -> None:
+    readme = Path(__file__).parents[3] / "README.md"
+    assert f"runs {len(PAIRS)} pairs" in readme.read_text("utf-8")
 
 
 def test_no_two_agents_are_described_alike() -> None:

@@ -31,6 +31,7 @@ class Language(Struct, frozen=True):
     neutral: tuple[tuple[str, str], ...]
     wrong: tuple[tuple[str, str], ...]
     idle: str = ""
+    misfit: str = ""
     prints: str = ""
     shebang: str = ""
     unbuilt: str = ""

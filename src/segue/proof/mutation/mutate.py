@@ -144,6 +144,16 @@ def _sabotage(source: MutatedFile) -> list[list[Edit]]:
     return [*inside, *(edits for _, _, edits in sorted(sites, key=lambda one: one[1] == "statement"))]
 
 
+def misfit(files: Files) -> dict[str, bytes]:
+    """Return the texts of changed files in whose changed functions types do not fit together."""
+    return _rewrite(
+        files,
+        lambda source: [
+            _enter(source, one, source.language.misfit) for one in source.functions if source.language.misfit
+        ],
+    )
+
+
 def sabotage_old(files: Files) -> dict[str, bytes]:
     """Return the broken texts of changed files in which only functions raise that were there before."""
     return _rewrite(

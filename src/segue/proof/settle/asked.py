@@ -64,6 +64,7 @@ _TELLS = re.compile(
 )
 """What comes after a test that is the authority, not what is to be changed: `the tests say what it does`."""
 _NOT = frozenset(("not", "never", "without", "no", "don't", "doesn't", "mustn't", "cannot", "nor"))
+_ONLY_RUNS = re.compile(r"(?i)\bonly\b[^.;]*\bruns?\b|\bruns?\b[^.;]*\bonly\b|\bruns?\b[^.;]*\bunless\b")
 _STAY = re.compile(
     r"(?i)\b(?:keep|leave|leaving|keeping)\b[^.;]*\btests?\b[^.;]*"
     r"|\btests?\b[^.;]*\b(?:stay|remain|untouched|unchanged|unmodified|as they are)\b"
@@ -159,6 +160,10 @@ class Words(Struct, frozen=True):
                 if verb in verbs.split() and not is_denied and (is_own or (general and not forbidden)):
                     return sentence
         return ""
+
+    def find_limit(self, name: str) -> str:
+        """Return the sentence that asks to run a test in some places only; empty: none does."""
+        return next((one for one in self.sentences if _names(one, name) and _ONLY_RUNS.search(one)), "")
 
     @property
     def forbids(self) -> bool:
@@ -262,6 +267,9 @@ def _names(sentence: str, name: str) -> bool:
 
 def _governed(sentence: str, own: Collection[str], *, tests: bool = True) -> Iterator[tuple[str, bool, bool]]:
     """Yield the verb that governs each mention of a test, whether it is our own, and whether it is denied."""
+    for name in own:
+        sentence = sentence.replace(name, name.replace(" ", "_"))  # a test may be called by a sentence
+    own = [name.replace(" ", "_") for name in own]
     for part in re.split(r":\s|\s[–—]\s", sentence):
         yield from _governed_within(_WORD.findall(part), own, tests)
 
@@ -274,7 +282,7 @@ def _governed_within(words: list[str], own: Collection[str], tests: bool) -> Ite
             continue
         if at + 1 < len(plain) and _TELLS.fullmatch(plain[at + 1]):
             continue
-        if not is_own and (which := _find_named(words[at + 1 : at + 3])):
+        if not is_own and (which := _find_named(words[at + 1 : at + 3], own)):
             is_own = any(_is_name(which, name) for name in own)
             if not is_own:
                 continue
@@ -284,8 +292,10 @@ def _governed_within(words: list[str], own: Collection[str], tests: bool) -> Ite
                 yield verb, is_own, bool(_NOT.intersection(around))
 
 
-def _find_named(following: list[str]) -> str:
+def _find_named(following: list[str], own: Collection[str]) -> str:
     """Return the test or file that is meant, if the words after a general one say which."""
+    if following and any(_is_name(following[0], name) for name in own):
+        return following[0]
     if following and following[0].lower() in ("in", "of", "file", "at", "from", "called", "named"):
         following = following[1:]
     named = re.fullmatch(r"\S*[\w-]/\S+|\S+\.[a-z]\w{0,4}|test_\w+", following[0]) if following else None

@@ -17,6 +17,7 @@ from segue.proof.settle.units import Check, CheckStrength, TestFile, Unit
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _IMPORT_WORDS = frozenset(["import", "from", "as", "default", "type", "require", "const", "let", "var"])
+_SWITCHED_OFF = "It fails now, and nothing runs it any more; nothing in the task asks for that."
 _CALL = re.compile(r"[\w.()'\", ]*\w\([^()=]*\)")
 """A line that calls something, and sets nothing."""
 _CALLED = re.compile(r"(\w+)\(")
@@ -87,7 +88,9 @@ def _settle_unit(change: TaskChange, file: TestFile, unit: Unit, test: OldTest) 
     hides = test.contradicts and not lost  # nobody can have asked for what cannot be read
     why = "" if hides else _find_words(change, file, unit, now, lost, test)
     how = HowSettled.ASKED if why else HowSettled.UNSETTLED
-    return ChangedTest(path, line, test.id, how, why or _what_is_lost(now, lost, test))
+    off = not why and test.contradicts and change.is_switched_off(file.path, unit)
+    why = why or (_SWITCHED_OFF if off else _what_is_lost(now, lost, test))
+    return ChangedTest(path, line, test.id, how, why, off)
 
 
 def _lost(change: TaskChange, unit: Unit, *, strict: bool) -> list[Check]:
@@ -117,8 +120,8 @@ def _find_words(
     about = subjects | {unit.name}
     related = said.names(file.path) or any(said.speaks_of(one) for one in about)
     general = related or not any(said.names(one) for one in change.known)
-    if test.is_silent:
-        found = said.find_request(SKIP, {unit.name}, general=False)
+    if test.is_silent or (now is not None and change.is_idle(unit.name)):
+        found = said.find_request(SKIP, {unit.name}, general=False) or said.find_limit(unit.name)
         return quote(found) if found else ""
     if now is None:
         found = said.find_request(REMOVE, {unit.name}, general=False) or said.find_removal(
@@ -337,10 +340,13 @@ def _settle_file(change: TaskChange, path: str, old: str, new: str | None) -> tu
         and [*_TOKENS.findall(new)] == [change.renames.name(one) for one in _TOKENS.findall(old)]
     ):
         return HowSettled.MECHANICAL, "Only names differ that the product's own change has renamed."
-    verbs = f"{ALTER} add write create" if new is not None else REMOVE
+    verbs = f"{ALTER} write create" if new is not None else REMOVE
+    if new is not None and not _rows(old) - _rows(new):
+        verbs += " add"
     found = said.find_request(verbs, {path, name}, general=path not in change.old)
-    fresh = after - renamed
-    if not found and new is not None and fresh and path not in change.old and not said.forbids:
+    fresh, gone = after - renamed, renamed - after
+    is_named = fresh and all(map(said.names, gone))
+    if not found and new is not None and is_named and path not in change.old and not said.forbids:
         found = next((one for one in said.sentences if all(_says_word(one, word) for word in fresh)), "")
     if found:
         return HowSettled.ASKED, quote(found)
@@ -348,6 +354,11 @@ def _settle_file(change: TaskChange, path: str, old: str, new: str | None) -> tu
         HowSettled.UNSETTLED,
         "The tests pass only with its new version; nothing in the task asks for that.",
     )
+
+
+def _rows(text: str) -> Counter[str]:
+    """Return the lines of a file; what ends one where another follows does not count."""
+    return Counter(line.strip().rstrip(",") for line in text.splitlines())
 
 
 def _says_word(sentence: str, word: str) -> bool:

@@ -33,13 +33,17 @@ async def settle_check(
         return result
     code = comparison.changed(PathKind.CODE)
     inner = [path for path in code if path.endswith(".rs")]
-    support = (*tests, *inner, *(result.changed if decision.contested else ()))
+    # What tests take from a conftest.py is part of what they assert.
+    shared = [path for path in result.changed if decision.contested or path.endswith(".py")]
+    support = (*tests, *inner, *shared)
+    now = runs.new.report
     change = TaskChange(
         words,
         await _texts(comparison, "base", support),
         await _texts(comparison, "head", support),
         await _texts(comparison, "base", code),
         await _texts(comparison, "head", code),
+        None if now is None else now.ids(TestOutcome.PASSED) | now.failed,
     )
     old = _old_tests(decision, runs, {*tests, *inner})
     found = await asyncio.to_thread(settle, change, old)

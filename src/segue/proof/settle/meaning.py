@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -152,10 +153,10 @@ class ModuleNames:
                     yield self.normal(node, inside)
 
     def fixture(self, name: str) -> ast.expr | None:
-        """Return what a fixture of this file gives to a test."""
+        """Return what a fixture gives to a test: one of its own file, else of the nearest `conftest.py`."""
         node = self.defs.get(name)
         if not isinstance(node, ast.FunctionDef) or not is_fixture(node):
-            return None
+            return self._shared_fixture(name)
         body = [one for one in node.body if not is_docstring(one)]
         first = body[0] if body else None
         value: ast.expr | None = None
@@ -167,6 +168,17 @@ class ModuleNames:
             return outer_name(self.digest(name))
         scope = {one.arg: found for one in node.args.args if (found := self.fixture(one.arg)) is not None}
         return self.resolve(value, scope)
+
+    def _shared_fixture(self, name: str) -> ast.expr | None:
+        folder = self.path
+        while folder:
+            folder = posixpath.dirname(folder)
+            path = posixpath.join(folder, "conftest.py")
+            if path in self.files and path != self.path:
+                shared = ModuleNames(path, self.files[path], self.renames, self.files)
+                shared.load()
+                return shared.fixture(name)
+        return None
 
     def cases(self, test: ast.FunctionDef) -> tuple[list[dict[str, ast.expr]], list[str]]:
         """Return the values of a parametrised test, and its other decorators."""

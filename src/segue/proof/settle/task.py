@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from segue.proof.settle.follows import find_said
 from segue.proof.settle.python import read_python
 from segue.proof.settle.renames import definitions, find_renames
 from segue.proof.settle.tokens import read_other
-from segue.proof.settle.units import CheckStrength, Renames, TestFile, Unit
+from segue.proof.settle.units import CheckStrength, Renames, TestFile, Unit, means
 
 _SOURCE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?|java|kt|rb|php|exs?|cs|swift|scala|c|cc|cpp|h|sh|bats)$")
 _VALUES = re.compile(r"""(?<![\w.])\d+(?:\.\d+)?(?![\w.])|'[^'\n]+'|"[^"\n]+"|`[^`\n]+`""")
@@ -50,6 +50,8 @@ class TaskChange(Struct, frozen=True, dict=True):
     code_before: Mapping[str, str] = {}
     """The product's files that differ, at the base."""
     code_after: Mapping[str, str] = {}
+    running: Collection[str] | None = None
+    """The tests that run now, by id; None: not known."""
 
     @cached_property
     def said(self) -> Words:
@@ -120,6 +122,35 @@ class TaskChange(Struct, frozen=True, dict=True):
                 if unit.name == name:
                     return file, unit
         return None, None
+
+    def is_idle(self, name: str) -> bool:
+        """Return whether no test of this name runs."""
+        known = self.running
+        return known is not None and not any(means(one.partition("[")[0], name) for one in known)
+
+    def is_switched_off(self, path: str, old: Unit) -> bool:
+        """Return whether the text of an old test is still in its file, and no test runs it any more."""
+        if not self.is_idle(old.name):
+            return False
+        rows = _lines(self.before[path])[old.line - 1 : old.end]
+        named = next((at for at, row in enumerate(rows) if old.name in row), len(rows))
+        body = rows[named + 1 :]
+        others = [
+            _lines(file.text)[unit.line - 1 : unit.end]
+            for file in self.new.values()
+            for unit in file.units
+            if unit.name not in ("", old.name)
+        ]
+        return _has(_lines(self.after.get(path, "")), body) and not any(_has(one, body) for one in others)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines()]
+
+
+def _has(lines: list[str], body: list[str]) -> bool:
+    count = len(body)
+    return bool(body) and any(lines[at : at + count] == body for at in range(len(lines) - count + 1))
 
 
 def _read(files: Mapping[str, str], renames: Renames) -> dict[str, TestFile]:

@@ -66,11 +66,12 @@ class TestFile(Struct, frozen=True):
     def find(self, test: str) -> Unit | None:
         """Return the unit that a runner's id means."""
         plain = test.partition("[")[0]
-        found = [one for one in self.units if one.name and _means(plain, one.name)]
+        found = [one for one in self.units if one.name and means(plain, one.name)]
         return max(found, key=lambda one: len(one.name), default=None)
 
 
-def _means(test: str, name: str) -> bool:
+def means(test: str, name: str) -> bool:
+    """Return whether a runner's id means the test of this name."""
     at = test.rfind(name)
     if at < 0:
         return False
