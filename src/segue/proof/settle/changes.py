@@ -88,7 +88,7 @@ def _settle_unit(change: TaskChange, file: TestFile, unit: Unit, test: OldTest) 
     hides = test.contradicts and not lost  # nobody can have asked for what cannot be read
     why = "" if hides else _find_words(change, file, unit, now, lost, test)
     how = HowSettled.ASKED if why else HowSettled.UNSETTLED
-    off = not why and test.contradicts and change.is_switched_off(file.path, unit)
+    off = not why and test.breaks and change.is_switched_off(file.path, unit)
     why = why or (_SWITCHED_OFF if off else _what_is_lost(now, lost, test))
     return ChangedTest(path, line, test.id, how, why, off)
 

@@ -108,9 +108,9 @@ async def _texts(comparison: Comparison, side: str, paths: Sequence[str]) -> dic
     return {path: text for path, text in texts.items() if len(text) <= _LARGEST}
 
 
-def _fails_by_assertion(report: Report | None, key: str) -> bool:
+def _fails_by(report: Report | None, key: str, *reasons: Reason) -> bool:
     case = report.tests.get(key) if report is not None else None
-    return case is not None and case.reason is Reason.ASSERTION
+    return case is not None and case.reason in reasons
 
 
 def _old_tests(decision: Decision, runs: Runs, touched: Collection[str]) -> list[OldTest]:
@@ -137,7 +137,8 @@ def _old_tests(decision: Decision, runs: Runs, touched: Collection[str]) -> list
                 is_silent=after is not None and after.outcome is TestOutcome.SKIPPED,
                 ran=then is not None and key in then.tests,
                 whole=case.whole_file,
-                contradicts=decides and _fails_by_assertion(then, key),
+                contradicts=decides and _fails_by(then, key, Reason.ASSERTION),
+                breaks=decides and _fails_by(then, key, Reason.ASSERTION, Reason.RAISED, Reason.OTHER),
             )
         )
     return found

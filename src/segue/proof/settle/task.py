@@ -38,6 +38,8 @@ class OldTest(Struct, frozen=True):
     """Whether it stands for a file that could not be loaded."""
     contradicts: bool = False
     """Whether an assertion of its old version fails with the new code: then nothing asserts the same."""
+    breaks: bool = False
+    """Whether its old version fails with the new code, and not for want of a name."""
 
 
 class TaskChange(Struct, frozen=True, dict=True):
