@@ -61,6 +61,21 @@ GO_TEST = (
 GO_BASE: Files = {"store.go": GO, "store_test.go": GO_TEST}
 
 MORE: dict[str, Edit] = {
+    "add to a list": Edit(
+        "Add `title` to names.py, and its test to tests/names.txt.",
+        {"names.py": "", "tests/names.txt": "initial\n"},
+        {"names.py": "def title():\n    pass\n", "tests/names.txt": "initial\ntitle\n"},
+    ),
+    "replace in a list that is to be added to!": Edit(
+        "Add `title` to names.py, and its test to tests/names.txt.",
+        {"names.py": "", "tests/names.txt": "initial\n"},
+        {"names.py": "def title():\n    pass\n", "tests/names.txt": "title\n"},
+    ),
+    "a heading in a golden file": Edit(
+        "Let the heading be Total.",
+        {"shop.py": "HEAD = 'Sum'\n", "tests/receipt.txt": "Sum: 12\n"},
+        {"shop.py": "HEAD = 'Total'\n", "tests/receipt.txt": "Total: 12\n"},
+    ),
     "a test beside one that compares a thing with itself": Edit(
         "Add net(gross), which takes the VAT off.",
         {

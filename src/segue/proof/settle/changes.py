@@ -21,6 +21,7 @@ _SWITCHED_OFF = "It fails now, and nothing runs it any more; nothing in the task
 _CALL = re.compile(r"[\w.()'\", ]*\w\([^()=]*\)")
 """A line that calls something, and sets nothing."""
 _CALLED = re.compile(r"(\w+)\(")
+_ADDS = re.compile(r"(?i)\b(?:add|append|extend|insert)s?\b")
 _TOKENS = re.compile(r"[A-Za-z_]{3,}|\d+")
 
 
@@ -340,25 +341,20 @@ def _settle_file(change: TaskChange, path: str, old: str, new: str | None) -> tu
         and [*_TOKENS.findall(new)] == [change.renames.name(one) for one in _TOKENS.findall(old)]
     ):
         return HowSettled.MECHANICAL, "Only names differ that the product's own change has renamed."
-    verbs = f"{ALTER} write create" if new is not None else REMOVE
-    if new is not None and not _rows(old) - _rows(new):
-        verbs += " add"
+    lost = Counter(map(change.renames.name, _TOKENS.findall(old))) - Counter(_TOKENS.findall(new or ""))
+    adds = "" if lost else " add"  # what is to be added to takes nothing away
+    verbs = f"{ALTER} write create{adds}" if new is not None else REMOVE
     found = said.find_request(verbs, {path, name}, general=path not in change.old)
-    fresh, gone = after - renamed, renamed - after
-    is_named = fresh and all(map(said.names, gone))
-    if not found and new is not None and is_named and path not in change.old and not said.forbids:
-        found = next((one for one in said.sentences if all(_says_word(one, word) for word in fresh)), "")
+    fresh = after - renamed
+    if not found and new is not None and fresh and path not in change.old and not said.forbids:
+        named = (one for one in said.sentences if all(_says_word(one, word) for word in fresh))
+        found = next((one for one in named if not (lost and _ADDS.search(one))), "")
     if found:
         return HowSettled.ASKED, quote(found)
     return (
         HowSettled.UNSETTLED,
         "The tests pass only with its new version; nothing in the task asks for that.",
     )
-
-
-def _rows(text: str) -> Counter[str]:
-    """Return the lines of a file; what ends one where another follows does not count."""
-    return Counter(line.strip().rstrip(",") for line in text.splitlines())
 
 
 def _says_word(sentence: str, word: str) -> bool:
