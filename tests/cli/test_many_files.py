@@ -1,4 +1,4 @@
-"""An agent that makes thousands of files: what Segue does afterwards does not take a process for each of them."""
+"""An agent that makes thousands of files: Segue starts no process for each of them afterwards."""
 
 from __future__ import annotations
 

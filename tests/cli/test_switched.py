@@ -121,9 +121,9 @@ def test_an_agent_that_resets_is_not_paid_again_and_loses_nobody_s_work(place: P
 
 @pytest.mark.thorough
 def test_the_line_to_type_after_a_rebase_that_was_left_open_keeps_the_work(place: Place) -> None:
-    rebases = "[ $SEGUE_TASK = 1 ] || { git rebase --quiet --exec false HEAD~1; echo more >> f1; }"
+    rebases = "{ git rebase --quiet --exec false HEAD~1; echo more >> f1; }"
     script = place.root / "agent.sh"
-    script.write_text(f"echo x > f$SEGUE_TASK; {rebases}")
+    script.write_text(f"echo x > f$SEGUE_TASK; [ $SEGUE_TASK = 1 ] || {rebases}")
     place.config(f'agent = "command"\n[agents.command]\nargv = ["sh", "{script}"]\n')
     said = place.segue("run", "plan.md", "--task", "1", "--task", "2", code=3).stderr
     assert "git rebase --quit && git switch main, then: segue resume" in said

@@ -104,7 +104,9 @@ async def list_tree(objects: Objects, tree: str) -> dict[str, TreeEntry]:
 
 async def read_ahead(objects: Objects, *trees: Mapping[str, TreeEntry]) -> None:
     """Read the small files in which trees differ, with two processes instead of one for each of them."""
-    files = [{path: one for path, one in tree.items() if not (one.is_link or one.is_module)} for tree in trees]
+    files = [
+        {path: one for path, one in tree.items() if not (one.is_link or one.is_module)} for tree in trees
+    ]
     paths = {path for tree in files for path in tree if any(tree[path] != one.get(path) for one in trees)}
     ids = {tree[path].id for tree in files for path in paths & tree.keys()} - _read.keys()
     if len(paths) < _FEW or not ids:

@@ -140,7 +140,8 @@ class Sqlite:
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
-        cursor, given = None, 0
+        cursor: sqlite3.Cursor | None = None
+        given = 0
 
         def more() -> list[Row]:
             nonlocal cursor

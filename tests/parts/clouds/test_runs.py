@@ -107,9 +107,7 @@ def test_what_cannot_be_continued_starts_again_from_its_branch(hosted: HostedPla
 @pytest.mark.thorough
 @pytest.mark.quick("claude-cloud-403")
 @pytest.mark.parametrize("status", [403, 410, 418])
-def test_a_refusal_right_after_a_session_was_made_abandons_nothing(
-    hosted: HostedPlace, status: int
-) -> None:
+def test_a_refusal_right_after_a_session_was_made_abandons_nothing(hosted: HostedPlace, status: int) -> None:
     on = f"{hosted.vendor.look}/events" if hosted.vendor.name == "claude-cloud" else hosted.vendor.look
     hosted.sim("faults", {"faults": [{"fault": "refuse", "status": status, "on": on, "times": 2}]})
     hosted.place.segue("run", "plan.md", "--task", "1")

@@ -173,7 +173,7 @@ async def hand_over_left(owners: Collection[str]) -> None:
     """Ask processes to stop their runs and agents whose worker was killed, and wait for that."""
     end = time.monotonic() + PATIENCE
     _signal(owners, signal.SIGINT)
-    while not all(map(identity.is_dead, owners)) and time.monotonic() < end:
+    while not all(map(identity.is_dead, owners)) and time.monotonic() < end:  # noqa: ASYNC110
         await asyncio.sleep(_LOOK)
     if hasattr(signal, "SIGKILL"):
         _signal(owners, signal.SIGKILL)

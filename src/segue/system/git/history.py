@@ -13,10 +13,8 @@ from segue.system.git.repository import Repository
 _FILES = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 
-async def put_history_back(
-    repo: Repository, name: str, heads: tuple[str, str], label: str
-) -> GitViolation:
-    """Put a branch back to the first of two commits, which the second does not contain and is kept under a ref.
+async def put_history_back(repo: Repository, name: str, heads: tuple[str, str], label: str) -> GitViolation:
+    """Put a branch back to the first of two commits; the second, which lacks it, is kept under a ref.
 
     Files that are as they were before the dropped commits get the work of those again. That fails only an
     attempt of which nothing is left then.
