@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,15 @@ def test_several_tasks_are_understood(repo: Path, capsys: pytest.CaptureFixture[
         assert run(["run", "plan.md", "--agent", "scripted", "--task", named, "--dry-run", "--json"]) == 0
         said = capsys.readouterr().out.splitlines()
         assert [json.loads(line)["task"] for line in said] == ["1", "2"]
+
+
+def test_who_cannot_commit_yet_is_told_how(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("user.name", "user.email"):
+        subprocess.run(["git", "config", "--unset-all", name], check=False)
+    monkeypatch.setenv("EMAIL", "")
+    subprocess.run(["git", "config", "user.useConfigOnly", "true"], check=True)
+    (repo / "new.py").write_text("x = 1\n")
+    assert run(["run", "plan.md", "--agent", "scripted", "--yes"]) == 2
+    assert "Say who you are: git config --global user.name" in capsys.readouterr().err

@@ -251,7 +251,8 @@ say "use tabs"  ->  segue say TASK 'use tabs'
 task say 2 use tabs  ->  segue say 2 'use tabs'
 task skip last 2  ->  segue task skip 2 --run last --reason WHY
 task retry 2  ->  segue run --task 2
-resume last --agent  ->  segue run --agent VALUE
+resume last --agent  ->  segue run --agent claude
+run plan.md --in-parallel  ->  segue run plan.md --jobs 4
 export last  ->  segue db export
 pr  ->  segue run --pr
 dry-run plan.md  ->  segue run plan.md --dry-run

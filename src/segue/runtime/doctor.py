@@ -26,10 +26,9 @@ from segue.runtime.app import App
 from segue.runtime.behaviour import known_behaviour, see_behaviour
 from segue.runtime.first_run import suggest_check
 from segue.runtime.plan import has_model_judge
-from segue.runtime.preconditions import SETTINGS
+from segue.runtime.preconditions import INTRODUCE, SETTINGS
 from segue.runtime.readiness import (
     COMMIT,
-    INTRODUCE,
     FoundWork,
     Readiness,
     find_dirty,

@@ -29,6 +29,7 @@ from segue.system.programs import find_inside
 if TYPE_CHECKING:
     from segue.runtime.app import App
 
+INTRODUCE = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
 SETTINGS = "segue.toml"
 _KEPT = "Nothing was started."
 _SKIP = ("skip",)
@@ -160,6 +161,13 @@ async def refuse_filters(repo: Repository) -> None:
             kept=_KEPT,
             hint="Allow it in trusted settings, then give the command again",
         )
+
+
+async def introduce(error: WorkspaceError, repo: Repository) -> WorkspaceError:
+    """Return the refusal of uncommitted work; who cannot commit, because git knows nobody, is told how."""
+    if not await repo.author():
+        error.hint = f"Say who you are: {INTRODUCE}   {error.hint}"
+    return error
 
 
 def check_clean(now: Snapshot) -> None:

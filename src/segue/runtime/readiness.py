@@ -30,7 +30,7 @@ from segue.runtime.first_run import (
     suggest_check,
 )
 from segue.runtime.plan import plan_run
-from segue.runtime.preconditions import asks_for_sandbox, check_preconditions, refuse_dirty
+from segue.runtime.preconditions import INTRODUCE, asks_for_sandbox, check_preconditions, refuse_dirty
 from segue.runtime.ready import build_parts
 from segue.runtime.sources import FoundSource
 from segue.system.git.repository import Repository
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from segue.runtime.doctor import AgentReport, HealthCheck
 
 COMMIT = 'git add --all && git commit -m "Work so far"'
-INTRODUCE = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
 NO_TASKS = "No plan, no feature and no other list of tasks was found"
 HOW_TO_PLAN = "segue help tasks"
 _ORDINARY = frozenset(("A", "An", "Another", "No", "Nobody", "Not", "Some", "The", "There", "This"))

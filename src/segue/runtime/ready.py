@@ -30,6 +30,7 @@ from segue.runtime.preconditions import (
     check_clean,
     check_isolated,
     check_preconditions,
+    introduce,
     refuse_filters,
 )
 from segue.runtime.wiring import (
@@ -133,7 +134,10 @@ async def _lock(
     # Where another run may be at work, what it does is not to be called uncommitted.
     lock = take() if RepoLock.exists(home.git_dir) else None
     if clean:
-        check_clean(await home.snapshot())
+        try:
+            check_clean(await home.snapshot())
+        except WorkspaceError as error:
+            raise await introduce(error, home) from None
     confirm()
     return lock or take()
 

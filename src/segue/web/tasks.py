@@ -108,6 +108,7 @@ def query_proof(request: PageRequest) -> Data:
     return {
         "title": f"Proof of task {key}",
         "run": run.id,
+        "place": queries.describe_place(run),
         "task": queries.describe_task(view, view.tasks[key]),
         "card": _build_card(request, run, key).to_json(),
     }

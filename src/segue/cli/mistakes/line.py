@@ -62,7 +62,7 @@ def complete(words: Sequence[str]) -> Words | None:
         except click.BadOptionUsage as error:
             if "requires an argument" not in error.message or line[-1] != error.option_name:
                 return None
-            line.append(_sample(error))
+            line.append(_sample(line))
         except (click.UsageError, UsageError):
             return None
         else:
@@ -70,12 +70,11 @@ def complete(words: Sequence[str]) -> Words | None:
     return None
 
 
-def _sample(error: click.BadOptionUsage) -> str:
-    """Return a value of the option that lacks one."""
+def _sample(line: Words) -> str:
+    """Return a value of the option at the end of a line."""
     from segue.cli.mistakes.values import sample
 
-    params = error.ctx.command.params if error.ctx is not None else []
-    return next((sample(one) for one in params if error.option_name in one.opts), "VALUE")
+    return next((sample(one) for one in find_command(line)[0].params if line[-1] in one.opts), "VALUE")
 
 
 def read_line(words: Words) -> None:

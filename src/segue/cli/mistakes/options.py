@@ -109,7 +109,10 @@ def _guess_other_name(name: str, path: Words, before: Words, given: Words) -> It
             yield Guess(f"`segue {' '.join(path)}` has no {name}.", line)
     if given:
         yield Guess(f"It is called --{given[0]} here.", [*before, f"--{given[0]}", *given[1:]])
-    for meant in others.meanings(others.OPTIONS, name):
+    found = others.meanings(others.OPTIONS, name)
+    if not given:  # what needs no value comes first
+        found = sorted(found, key=lambda meant: complete(line := [*before, *meant.split()]) != line)
+    for meant in found:
         yield from _with_values(f"{name} is called {meant} here.", before, meant, given)
     if name in others.POSITIONAL.split() or (name == "--task" and path[:1] == ["task"]):
         yield Guess(f"{name} is not needed here.", [*before, *given])

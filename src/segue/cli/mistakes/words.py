@@ -58,7 +58,7 @@ INNER = {
 OPTIONS = {
     "--jobs": "--parallel --workers --threads --concurrency -p -n",
     "--task": "--tasks --only --id --key -t",
-    "--from": "--start-at --start-from --begin-at --after",
+    "--from": "--start-at --start-from --begin-at",
     "--dry-run": "--preview --dry --simulate -n",
     "--yes": "--force --no-input --non-interactive --auto",
     "--agent": "--agents --with --tool -a",

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from segue.cli.options import CommandSettings, WholeNumber
 from segue.cli.terminal.output import Printer, one_line, short_paths
 from segue.domain.amounts import format_count, list_some
-from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
+from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError, WorkspaceError
 from segue.domain.graph import Waits
 from segue.domain.installed import import_name, socket_variants
 from segue.domain.kinds import with_kinds
@@ -37,7 +37,7 @@ from segue.runtime.first_run import (
     suggest_check,
 )
 from segue.runtime.plan import find_flow, has_model_judge, judge_name, kind_rules
-from segue.runtime.preconditions import refuse_dirty
+from segue.runtime.preconditions import introduce, refuse_dirty
 from segue.runtime.sources import FoundSource
 from segue.system.git.repository import look
 from segue.system.reading import work_tree
@@ -214,7 +214,10 @@ def _refuse_dirty(app: App, named: str | None) -> None:
     if source.outline is not None:
         return  # its repository may still have to be made
     repo, now = asyncio.run(look(app.repo))
-    refuse_dirty(app, source, repo.root, now)
+    try:
+        refuse_dirty(app, source, repo.root, now)
+    except WorkspaceError as error:
+        raise asyncio.run(introduce(error, repo)) from None
 
 
 def find_source(app: App, ask: Printer | None) -> str:
