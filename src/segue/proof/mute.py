@@ -6,8 +6,7 @@ what a test loads may see to it that this is 0.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
 
 from segue.proof.compose import Comparison, Recipe
 from segue.proof.mutation.grammar import find_language
@@ -17,12 +16,11 @@ from segue.proof.runs import Observed, Runs
 _MOST = 50
 _SAID = "The check passes although its own files were made to fail, which they did before the task."
 
+RunBroken = Callable[[Recipe, Mapping[str, bytes]], Awaitable[Observed]]
+"""Runs the check on a tree in which some files are replaced."""
 
-class _Run(Protocol):
-    def __call__(self, recipe: Recipe, broken: Mapping[str, bytes]) -> Awaitable[Observed]: ...
 
-
-async def find_mute(comparison: Comparison, runs: Runs, run: _Run) -> str:
+async def find_mute(comparison: Comparison, runs: Runs, run: RunBroken) -> str:
     """Return why the exit code of a check says nothing; empty: it can fail, or nobody knows."""
     if runs.new.report is not None or runs.base.report is not None or runs.base.exit_code != 0:
         return ""
