@@ -111,7 +111,7 @@ def test_missing_agents_are_one_line(place: Place) -> None:
     assert len(lines) < 30
     details = place.segue("doctor", "--agents", code=5).stdout
     assert "npm install -g @openai/codex" in details
-    assert "ask_mode" in details
+    assert "plans, judges, continues a conversation" in details
     assert "no effect" in place.segue("doctor", "--agents", "--json", code=2).stderr
 
 

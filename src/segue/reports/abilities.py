@@ -10,8 +10,8 @@ _WORDS = {
     "follow_up": "continues a conversation",
     "cloud": "works in the cloud",
     "streams": "shows its work live",
-    "reports_usage": "tells tokens",
-    "reports_cost": "tells cost",
+    "reports_usage": "reports tokens",
+    "reports_cost": "reports cost",
     "unstoppable": "cannot be stopped from here",
 }
 """Ability → what it means for people; what is left out means nothing to them."""

@@ -72,7 +72,7 @@ class AgentReport(Struct, frozen=True):
     def summary(self) -> str:
         """Everything known about the agent, on one line."""
         unasked = "not asked: agents can write it" if self.program and reach().has(self.program) else ""
-        known = ("; ".join(self.problems), self.version, self.login, self.program, unasked)
+        known = (" ".join(self.problems), self.version, self.login, self.program, unasked)
         return " · ".join(filter(None, known)) or "ready"
 
 
