@@ -65,6 +65,7 @@ def test_the_setting_can_be_overruled(place: Place) -> None:
     assert (other / "notes" / "task-1.md").exists()
 
 
+@pytest.mark.thorough
 def test_a_rejected_plan_is_made_again_with_the_words(place: Place) -> None:
     place.script(OTHER + TWO)
     place.segue("run", GOAL, "--approve", code=3)

@@ -69,6 +69,7 @@ def test_one_prompt_becomes_a_planned_built_and_verified_project(place: Place) -
     assert place.segue("run", GOAL).stdout == "No pending tasks to process.\n"
 
 
+@pytest.mark.thorough
 def test_a_new_folder_becomes_a_repository(place: Place) -> None:
     place.script(TWO)
     new = place.root / "new"
@@ -279,6 +280,7 @@ def test_two_unusable_plans_are_a_matter_for_a_human(place: Place) -> None:
     assert tasks(place) == {"1": "done", "2": "done"}
 
 
+@pytest.mark.thorough
 def test_a_verdict_that_names_an_unknown_action_is_asked_for_again(place: Place) -> None:
     wrong = {"criteria": [{"key": "task", "met": False, "evidence": "x"}], "action": "PANIC", "request": ""}
     place.script(

@@ -73,6 +73,7 @@ def run(place: Place, *arguments: str, code: int = 0) -> str:
     return place.segue("run", FEATURE, "--task", "T001", *arguments, code=code).stderr
 
 
+@pytest.mark.thorough
 def test_a_mandatory_hook_refuses_the_run_until_somebody_decides(lending: Place) -> None:
     with_hooks(lending)
     said = run(lending, code=2)

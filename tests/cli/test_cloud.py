@@ -174,6 +174,7 @@ def test_what_goes_wrong_with_a_run_stops_the_loop(cloud: Cloud, fault: str, say
     assert len(cloud.launches()) == 2
 
 
+@pytest.mark.thorough
 def test_a_failed_task_does_not_keep_the_next_one_waiting_if_told_so(cloud: Cloud) -> None:
     cloud.place.more_config('on_failure = "continue"\n')
     cloud.script({"launch": 2, "faults": ["no_branch"]}, {})

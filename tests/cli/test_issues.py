@@ -73,6 +73,7 @@ def test_a_person_is_asked_on_the_issue(shop: Place, desk: HubDesk) -> None:
     assert show(desk)[1][0] == ["ready", "segue:done"]
 
 
+@pytest.mark.thorough
 def test_what_an_agent_says_on_an_issue_mentions_nobody(shop: Place, desk: HubDesk) -> None:
     words = "@acme/everybody, see #1. ```` done"
     shop.config(f'agent = "command"\nagents.command.argv = ["sh", "-c", "echo \'{words}\' >&2; exit 1"]\n')

@@ -99,6 +99,7 @@ def test_it_fails_again_and_again_and_nothing_is_lost(failing: Place) -> None:
     assert failing.git("show", "HEAD~1:f1") == "tried\n" * 3
 
 
+@pytest.mark.thorough
 def test_what_a_person_had_not_committed_stays(failing: Place) -> None:
     (failing.repo / "mine.txt").write_text("mine\n")
     (failing.repo / "notes.txt").write_text("My notes\n")

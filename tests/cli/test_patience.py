@@ -142,6 +142,7 @@ def test_ctrl_c_ends_the_wait_at_once(place: Place, cloud: Service) -> None:
     assert states(place)[0] == "stopped"
 
 
+@pytest.mark.thorough
 def test_a_service_that_does_not_exist_is_not_waited_for(place: Place, cloud: Service) -> None:
     address = 'base_url = "https://no-such-host.invalid"\n'
     config = (place.root / "segue.toml").read_text()

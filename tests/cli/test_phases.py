@@ -221,6 +221,7 @@ def nested(place: Place) -> Place:
     return place
 
 
+@pytest.mark.thorough
 def test_a_repository_with_submodules(nested: Place) -> None:
     nested.script('[[on]]\nwrite = { "f{task}" = "x" }\n')
     nested.segue("run", "plan.md")
@@ -299,6 +300,7 @@ def test_going_on_after_a_failed_task(place: Place) -> None:
     assert place.subjects() == ["Task 3: Write three."]
 
 
+@pytest.mark.thorough
 def test_too_many_failures_in_a_row_stop_all_the_same(place: Place) -> None:
     place.script('[[on]]\ntask = "3"\nwrite = { "f{task}" = "x" }\n[[on]]\nexit_code = 1\n')
     place.segue(

@@ -17,6 +17,7 @@ def _replaces(*commands: list[str]) -> str:
     return f'[[on]]\ntask = "1"\nrun = {json.dumps(commands)}\nwrite = {{ "a.txt" = "x" }}\n'
 
 
+@pytest.mark.quick("a link")
 @pytest.mark.parametrize("what", ["a link", "a named pipe"])
 def test_a_plan_that_was_replaced_is_put_back_and_named(place: Place, what: str) -> None:
     bashrc = place.root / "home" / ".bashrc"

@@ -23,6 +23,7 @@ def test_a_plan_is_carried_and_committed_task_by_task(place: Place) -> None:
     assert place.git("status", "--porcelain") == ""
 
 
+@pytest.mark.thorough
 def test_the_same_command_again_has_nothing_to_do(place: Place) -> None:
     place.segue("run", "plan.md", "--agent", "scripted")
     again = place.segue("run", "plan.md", "--agent", "scripted")
@@ -98,6 +99,7 @@ def test_without_commits_the_changes_stay_in_the_work_tree(place: Place) -> None
     assert json.loads(place.state_file().read_text())["completed_task_indices"] == [1, 2, 3]
 
 
+@pytest.mark.thorough
 def test_an_agent_that_commits_by_itself_counts_as_change(place: Place) -> None:
     place.script('[[on]]\nwrite = { "f{task}" = "x" }\ncommit = "mine"\n')
     place.segue("run", "plan.md")
@@ -222,6 +224,7 @@ def test_a_repository_without_commits_works(place: Place) -> None:
     assert len(log.stdout.splitlines()) == 3
 
 
+@pytest.mark.thorough
 def test_live_table_is_not_drawn_into_a_pipe(place: Place) -> None:
     done = place.segue("run", "plan.md", "--agent", "scripted", FORCE_COLOR="1")
     assert "\x1b" not in done.stdout + done.stderr

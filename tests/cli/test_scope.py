@@ -48,6 +48,7 @@ def test_a_run_of_another_repository_is_not_meant(failed: Place) -> None:
     assert failed.rows("select state from orchestrator_runs") == [("needs_human",)]
 
 
+@pytest.mark.thorough
 def test_by_its_id_a_run_is_reached_from_everywhere(failed: Place) -> None:
     run, other = failed.last_run(), ("--repo", str(failed.root / "other"))
     for command in (["status", run], ["logs", run], ["proof", run], ["report", "run", run], ["stop", run]):

@@ -49,6 +49,7 @@ def test_a_branch_switched_while_an_agent_works(place: Place) -> None:
     assert launches(place) == 3, "what the agent of task 2 had done was looked at again"
 
 
+@pytest.mark.thorough
 def test_in_the_sandbox_it_was_not_the_agent(place: Place) -> None:
     place.use_sandbox()
     if "read-only" not in sandbox_of(place):

@@ -88,6 +88,7 @@ def test_an_older_state_file_is_brought_up_to_date(place: Place) -> None:
     assert (place.repo / "f2").read_text() == "x"
 
 
+@pytest.mark.thorough
 def test_a_rebuilt_state_file_still_knows_what_the_tasks_said(place: Place) -> None:
     place.script(FAIL)
     place.segue("run", "plan.md", code=3)
@@ -140,6 +141,7 @@ def test_a_restart_is_not_taken_for_a_loss(place: Place) -> None:
     assert [(place.repo / name).read_text() for name in ("f1", "f2", "f3")] == ["xx", "xx", "x"]
 
 
+@pytest.mark.thorough
 def test_a_running_source_is_not_restarted(place: Place) -> None:
     place.script(SLOW_THIRD)
     process = place.start("run", "plan.md")
@@ -256,6 +258,7 @@ def test_a_task_that_was_cut_off_in_the_old_repository_begins_again(place: Place
     assert place.segue("run", "plan.md").stdout == "No pending tasks to process.\n", "it asks only once"
 
 
+@pytest.mark.thorough
 def test_a_rebased_commit_is_found_by_its_trailer(place: Place) -> None:
     place.script(FAIL)
     place.segue("run", "plan.md", code=3)

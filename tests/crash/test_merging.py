@@ -37,6 +37,7 @@ async def integrate(repo: Path, tree: Path, theirs: str) -> None:
     await own.sync(await Repository.open(tree))
 
 
+@pytest.mark.thorough
 def test_a_merge_survives_a_kill_at_any_call(
     repo: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -335,6 +335,7 @@ print(json.dumps([verdict.result, judge.check(), [c["model"] for c in litellm.ca
 """
 
 
+@pytest.mark.thorough
 def test_a_litellm_name_goes_through_litellm(tmp_path: Path) -> None:
     (tmp_path / "litellm.py").write_text(_LITELLM)
     root = Path(__file__).resolve().parents[2]

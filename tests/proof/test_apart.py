@@ -60,7 +60,8 @@ def ask(folder: Path, product: str, line: str, runner: str) -> list[str]:
     return list(json.loads(report.read_text())["apart"])
 
 
-@pytest.mark.parametrize("runner", ["pytest", pytest.param("unittest", marks=pytest.mark.thorough)])
+@pytest.mark.quick("the stack-pytest", "modules that are loaded-pytest", "the main module's name-pytest")
+@pytest.mark.parametrize("runner", ["pytest", "unittest"])
 @pytest.mark.parametrize("case", CHEATS)
 def test_who_looks_for_a_test_run_is_seen(tmp_path: Path, case: str, runner: str) -> None:
     if "pytest" in case and runner != "pytest":

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
+import pytest
+
 from segue.proof.execute import SealOptions
 from segue.proof.scope import Scope
 from segue.proof.seal import Sealer
@@ -166,6 +168,7 @@ def measure(
     )
 
 
+@pytest.mark.thorough
 def test_what_a_program_could_notice(tmp_path: Path) -> None:
     found = {name: measure(tmp_path, change).untestable for name, (change, _) in CASES.items()}
     assert found == {name: f"only {only} were changed" if only else "" for name, (_, only) in CASES.items()}

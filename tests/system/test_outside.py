@@ -358,7 +358,7 @@ async def _set_aside(home: Repository) -> None:
     await home.set_aside("aside")
 
 
-@pytest.mark.quick("hooks in the tree", "include", "submodule", "clean filter", "commondir", ".git of a lane")
+@pytest.mark.quick("hooks in the tree", "submodule", "commondir")
 @pytest.mark.parametrize("trick", TRICKS)
 def test_nothing_that_an_agent_wrote_is_started(
     trap: Trap, trick: str, monkeypatch: pytest.MonkeyPatch

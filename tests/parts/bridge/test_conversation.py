@@ -92,6 +92,7 @@ def test_rounds_are_bounded_and_more_can_be_allowed(bridge: Bridge) -> None:
     assert len(bridge.last()["conversation"]) == 5
 
 
+@pytest.mark.thorough
 def test_launches_are_bounded(bridge: Bridge) -> None:
     bridge.configure(launches=3)
     bridge.replies("\n".join(f"SUBAGENT: repo=github.com/me/app, prompt=Task {n}" for n in range(9)))

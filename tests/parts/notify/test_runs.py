@@ -46,6 +46,7 @@ def test_a_task_that_needs_a_human_is_reported_once_and_not_again_by_the_run(tmp
         assert [kind for kind, _ in sent(hook)] == ["needs_human"] * 2
 
 
+@pytest.mark.thorough
 def test_a_run_out_of_budget_needs_a_human(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     with webhook() as hook:
