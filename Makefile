@@ -128,7 +128,7 @@ e2e-oldest e2e-latest: setup
 	SEGUE_E2E=$(@:e2e-%=%) $(PYTHON) tests/e2e/install.py
 	SEGUE_E2E=$(@:e2e-%=%) $(PYTEST) tests/e2e -k "claude or codex or gemini or opencode"
 
-real-agents:
+real-agents: tools
 	$(PYTHON) tests/e2e/install.py
 
 # Debian's packages, installed when run as root. Without them the tests that need them are skipped.
