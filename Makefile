@@ -75,7 +75,7 @@ test-smoke: setup
 # The sets that `make test` only samples; each is complete. `.ci/run` runs most of them one after the other.
 E2E := tests/e2e tests/parts/litellm/test_real.py tests/parts/litellm/test_page.py tests/parts/litellm/test_library.py tests/parts/clouds/test_jules_sdk.py
 PAGE := tests/web tests/parts/lab/test_browser.py tests/parts/lab/test_pages.py tests/parts/fleet/test_page.py tests/parts/bridge/test_page.py
-PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase tests/parts/exam tests/flow tests/seeds $(addprefix tests/cli/test_,check.py red_before.py rehearse.py) tests/parts/lab/test_replay.py tests/parts/lab/test_experiment.py
+PROOFS := tests/proof tests/isolation tests/judges tests/parts/supabase tests/flow tests/seeds $(addprefix tests/cli/test_,check.py red_before.py rehearse.py) tests/parts/lab/test_replay.py tests/parts/lab/test_experiment.py
 ESCAPES := tests/isolation/escapes
 TWINS := $(addprefix tests/proof/test_,apart.py disguise.py environments.py sharpness.py support.py commands.py settle.py flaky.py)
 CRASH := tests/crash tests/torture $(addprefix tests/cli/test_,survival.py build_kills.py disk.py) tests/store/test_outage.py

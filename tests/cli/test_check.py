@@ -18,6 +18,7 @@ import pytest
 from segue.proof.setup import clear_kept
 from segue.reports.card.card import ProofCard
 from tests.cli.place import DEADLINE, Place, until
+from tests.isolation.means import NAMED_IN_FILES
 from tests.proof.projects import DISCOVER, needs_sandbox
 
 SHOP = "def total(prices):\n    return sum(prices)\n"
@@ -156,6 +157,7 @@ def test_checks_of_an_untrusted_file_are_not_run(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @needs_sandbox
+@NAMED_IN_FILES
 def test_a_check_that_is_named_or_found_needs_no_settings(tmp_path: Path) -> None:
     place = project(tmp_path)
     (place.root / "segue.toml").unlink()
