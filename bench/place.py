@@ -15,8 +15,6 @@ from pathlib import Path
 
 SEGUE = str(Path(sys.executable).with_name("segue"))
 TRUE = shutil.which("true") or "true"
-OUTSIDE = ("--isolation", "none")
-"""The bare process is not in a sandbox either; what a sandbox costs is measured apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +27,6 @@ class Place:
     def repo(self) -> Path:
         """The work tree."""
         return self.folder / "repo"
-
-    @property
-    def database(self) -> Path:
-        """Where Segue keeps its runs."""
-        return self.folder / "state" / "segue.db"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -49,30 +42,36 @@ class Place:
             "SEGUE_TRUST": "1",
         }
 
-    def write_plan(self, tasks: int) -> Path:
-        """A plan outside of the work tree."""
-        plan = self.folder / "plan.md"
+    def write_plan(self, tasks: int, name: str = "plan.md") -> str:
+        """Write a plan outside of the work tree and return its path."""
+        plan = self.folder / name
         parts = [f"## Task {n}\n\nDo piece {n} of the work.\n" for n in range(1, tasks + 1)]
         plan.write_text("# A plan\n\n" + "\n".join(parts))
-        return plan
+        return str(plan)
 
     def command(self, *arguments: str, argv: Sequence[str] = (TRUE,)) -> list[str]:
-        """A command line of Segue whose agent runs the given program."""
+        """Return a command line of Segue whose agent runs the given program."""
         config = self.folder / "segue.toml"
         config.write_text(f'agent = "command"\n[agents.command]\nargv = {json.dumps(list(argv))}\n')
         return [SEGUE, *arguments, "--config", str(config), "--repo", str(self.repo)]
 
-    def run(self, command: Sequence[str]) -> None:
-        """Run a command to its end; what it prints matters only when it fails."""
+    def run(self, command: Sequence[str], **variables: str) -> str:
+        """Run a command to its end and return what it prints."""
+        environment = {**self.environment, **variables}
         done = subprocess.run(
-            command, cwd=self.repo, env=self.environment, capture_output=True, text=True, check=False
+            command, cwd=self.repo, env=environment, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        return done.stdout
 
-    def git(self, *arguments: str) -> None:
-        """Run git in the repository."""
-        self.run(["git", *arguments])
+    def commit(self, files: dict[str, str]) -> str:
+        """Commit files and return the commit."""
+        for name, text in files.items():
+            (self.repo / name).write_text(text)
+        self.run(["git", "add", "--all"])
+        self.run(["git", "commit", "--quiet", "--message=Work"])
+        return self.run(["git", "rev-parse", "HEAD"]).strip()
 
 
 @contextmanager
@@ -83,8 +82,6 @@ def place() -> Iterator[Place]:
         made.repo.mkdir()
         (made.folder / "home").mkdir()
         (made.folder / "home" / ".gitconfig").write_text("[user]\nname = Bench\nemail = bench@localhost\n")
-        made.git("init", "--quiet", "--initial-branch=main")
-        (made.repo / "README.md").write_text("A small repository.\n")
-        made.git("add", "--all")
-        made.git("commit", "--quiet", "--message=Start")
+        made.run(["git", "init", "--quiet", "--initial-branch=main"])
+        made.commit({"README.md": "A small repository.\n"})
         yield made

@@ -7,13 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "seeds"
-DOCUMENTS = {
-    "000": "Spec Kit on Cursor Cloud",
-    "001": "bridge and relay",
-    "002": "one prompt to a project and a dataset",
-    "003": "a CLI agent as a LiteLLM model",
-    "004": "a plan with the Cursor CLI and stet",
-}
+DOCUMENTS = ("000", "001", "002", "003", "004")
 _TEST = re.compile(r"^def test_(\w+)\(", re.MULTILINE)
 _NUMBER = re.compile(r"(fr|sc|us|r|rule|section|step)_?(\d+(?:_\d+)?)(?=_)")
 _WORDS = {
@@ -44,20 +38,3 @@ def _of_name(name: str) -> list[str]:
         found.append(_WORDS[shown[1]].format(shown[2].replace("_", ".")))
         rest = rest[shown.end() :].removeprefix("_").removeprefix("and_")
     return found or ["output handling" if name.startswith("output_handling") else name]
-
-
-def seed_rows() -> list[tuple[str, str]]:
-    """Return the rows of the table: each document with its requirements, and how many tests show each."""
-    return [
-        (f"[{number}: {title}](tests/seeds/{next(FOLDER.glob(f'test_{number}_*.py')).name})", _listed(found))
-        for (number, title), found in zip(DOCUMENTS.items(), requirements().values(), strict=True)
-    ]
-
-
-def _listed(found: Counter[str]) -> str:
-    def order(name: str) -> tuple[str, list[int]]:
-        return re.sub(r"[\d.]+", "", name), [int(one) for one in re.findall(r"\d+", name)]
-
-    return ", ".join(
-        name if found[name] == 1 else f"{name} ({found[name]})" for name in sorted(found, key=order)
-    )

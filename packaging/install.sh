@@ -21,9 +21,10 @@ if [ "$("$python" -c "$managed")" = True ]; then
     python=$own/bin/python
 fi
 install --require-hashes -r "$folder/requirements/core.txt"
-for extra in $(printf %s "${2:-}" | tr , ' '); do
-    install --require-hashes -r "$folder/requirements/extras/$extra.txt"
-done
+if [ -n "${2:-}" ]; then
+    locked=$("$python" "$folder/packaging/extra.py" "$2")
+    printf '%s\n' "$locked" | install --require-hashes -r /dev/stdin
+fi
 install --no-build-isolation "$folder"
 if [ -n "$own" ]; then
     mkdir -p "$HOME/.local/bin"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-from _pytest.mark import ParameterSet
-
 FACTORS = (1, 4, 16)
 
 
@@ -23,8 +20,3 @@ def unhurried(check: Callable[[float], None]) -> None:
                 raise
         else:
             return
-
-
-def seeds(number: int) -> list[ParameterSet]:
-    """Return the seeds of a random test: one for `make test`, all of them for `make thorough`."""
-    return [pytest.param(seed, marks=[pytest.mark.thorough] if seed else []) for seed in range(number)]

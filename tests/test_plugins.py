@@ -21,19 +21,14 @@ from segue import (
     Services,
     SourceRequest,
     Target,
-    check_agent,
-    check_delivery,
-    check_judge,
-    check_notifier,
-    check_reviewer,
-    check_searcher,
-    check_source,
 )
 from segue.domain.options import read_options
-from segue.sim.llm.script import LlmEntry
-from tests.cli.place import Place, until
-from tests.cli.test_build import plan, step
-from tests.judges.endpoint import endpoint
+from tests.cli.place import Place
+from tests.conformance.agent import check_agent
+from tests.conformance.delivery import check_delivery
+from tests.conformance.judge import check_judge
+from tests.conformance.reviewer import check_reviewer
+from tests.conformance.source import check_source
 from tests.services import make_services
 from tests.web.place import serving
 
@@ -44,7 +39,6 @@ OWN = {
     "sources": "todo",
     "reviewers": "markers",
     "judges": "nonempty",
-    "searchers": "glossary",
     "notifiers": "logbook",
     "deliveries": "shelf",
 }
@@ -154,18 +148,6 @@ def test_the_judge_conforms(example: ModuleType) -> None:
     check_judge(lambda services: example.NonEmptyJudge(Options(), services))
 
 
-def test_the_searcher_conforms(example: ModuleType) -> None:
-    options = read_options(example.GlossaryOptions, {"words": {"segue": "A transition without a pause."}})
-    check_searcher(lambda services: example.GlossarySearcher(options, services), "What is a segue?")
-
-
-def test_the_notifier_conforms(example: ModuleType, tmp_path: Path) -> None:
-    options = read_options(example.LogbookOptions, {"file": str(tmp_path / "log")})
-    check_notifier(
-        lambda: example.LogbookNotifier(options, make_services(tmp_path)), (tmp_path / "log").read_text
-    )
-
-
 def test_the_delivery_conforms(example: ModuleType, tmp_path: Path) -> None:
     options = read_options(example.ShelfOptions, {"file": str(tmp_path / "shelf")})
     check_delivery(
@@ -178,17 +160,6 @@ def test_the_delivery_conforms(example: ModuleType, tmp_path: Path) -> None:
 # ---- the command line
 
 
-@pytest.mark.thorough
-def test_they_are_listed_with_their_package(place: PluginPlace) -> None:
-    listed = place.json("plugins")
-    found = {plugin["socket"]: plugin for plugin in listed if plugin["package"] == "segue-example"}
-    assert {socket: plugin["name"] for socket, plugin in found.items()} == OWN
-    assert {(plugin["version"], plugin["problem"]) for plugin in found.values()} == {("1.0", "")}
-    assert found["sources"]["where"] == "segue_example:TodoSource"
-    assert "segue_example:LogbookNotifier" in place.segue("plugins").stdout
-
-
-@pytest.mark.thorough
 def test_an_agent_and_a_source_run_a_list(place: PluginPlace) -> None:
     place.begin()
     place.segue("run", "todo.txt", "--agent", "notebook")
@@ -205,72 +176,7 @@ def test_an_agent_and_a_source_run_a_list(place: PluginPlace) -> None:
     assert "todo.txt" in json.dumps(page)
 
 
-@pytest.mark.thorough
-def test_a_killed_run_is_resumed_and_nothing_is_launched_twice(place: PluginPlace) -> None:
-    log, slow = place.root / "launches", place.root / "bin" / "tee"
-    slow.parent.mkdir()
-    slow.write_text(f'#!/bin/sh\necho started >> "{log}"; sleep 3; exec /usr/bin/tee "$@"\n')
-    slow.chmod(0o755)
-    place.env["PATH"] = f"{slow.parent}{os.pathsep}{place.env['PATH']}"
-    place.begin("Write one\nWrite two\n")
-    running = subprocess.Popen(
-        place.command("run", "todo.txt", "--agent", "notebook"),
-        cwd=place.repo,
-        env=place.env,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    until(log.exists, "the first launch")
-    running.kill()
-    running.wait()
-    place.segue("run", "todo.txt", "--agent", "notebook")
-    assert log.read_text().splitlines() == ["started"] * 2, "one launch for each task"
-    assert place.notebook().count("Write one") == place.notebook().count("Write two")
-    assert (place.repo / "todo.txt").read_text() == "x Write one\nx Write two\n"
-    assert len(place.subjects()) == 3
-
-
-@pytest.mark.thorough
-def test_a_reviewer_a_judge_and_a_notifier_take_part(place: PluginPlace) -> None:
-    log = place.root / "log"
-    place.begin("Write one\nWrite two FIXME\n", f'agent = "notebook"\n[notifiers.logbook]\nfile = "{log}"\n')
-    place.segue("run", "todo.txt", "--review", "markers", "--judge", "nonempty", "--task", "1")
-    run = place.last_run()
-    reviewed = place.rows("select 1 from orchestrator_steps where run_id = ? and key like '%review%'", run)
-    assert reviewed
-    place.segue("run", "todo.txt", "--review", "markers", "--judge", "nonempty", code=None)
-    events = place.rows("select data from orchestrator_events where data like '%FIXME%'")
-    assert any("notebook.md:" in row[0] for row in events), "the marker was found"
-    assert log.read_text().startswith(("run_", "task_", "parked", "finished", "failed")), log.read_text()
-
-
-@pytest.mark.thorough
-def test_a_delivery_gets_the_branch_of_a_run(place: PluginPlace) -> None:
-    shelf = place.root / "shelf"
-    place.begin(
-        "Write one\n", f'agent = "notebook"\ndelivery = "shelf"\n[deliveries.shelf]\nfile = "{shelf}"\n'
-    )
-    place.segue("run", "todo.txt")
-    assert shelf.read_text() == f"segue/{place.last_run()}: Write one\n"
-
-
-@pytest.mark.thorough
-def test_a_searcher_answers_a_judge(place: PluginPlace) -> None:
-    place.script(plan(step("a", acceptance=["a works"])))
-    wish = {"action": "WEB_SEARCH", "request": "What is a segue?", "caveats": []}
-    unmet = {"criteria": [{"key": "1/AC1", "met": False, "evidence": "no"}], "reasoning": "", **wish}
-    with endpoint(LlmEntry(reply=unmet, times=1), LlmEntry(judge={"default": True})) as there:
-        place.more_config(
-            'judged_by = "llm"\nsearch.service = "glossary"\n'
-            'searchers.glossary.words.segue = "A transition."\n'
-            f'judge.base_url = "{there.base_url}"\njudge.api_key_env = "JUDGE_KEY"\n'
-        )
-        place.segue("run", "Write one file", JUDGE_KEY="sk-judge-0123456789")
-    assert place.rows("select 1 from orchestrator_events where data like '%A transition.%'")
-
-
-@pytest.mark.thorough
-def test_a_broken_plug_in_is_listed_and_breaks_nothing_else(place: PluginPlace) -> None:
+def test_a_broken_plug_in_breaks_nothing_else(place: PluginPlace) -> None:
     site = place.root / "site"
     info = site / "segue_broken-2.0.dist-info"
     info.mkdir(parents=True)
@@ -283,11 +189,6 @@ def test_a_broken_plug_in_is_listed_and_breaks_nothing_else(place: PluginPlace) 
     (site / "segue_broken.py").write_text("")
     (site / "segue_broken_too.py").write_text("1 / 0\n")
     place.env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(site), place.env.get("PYTHONPATH", "")]))
-    problems = {plugin["name"]: plugin["problem"] for plugin in place.json("plugins") if plugin["problem"]}
-    assert set(problems) == {"missing", "raises", "gone"}
-    assert "segue-broken" in problems["raises"]
-    assert "ZeroDivisionError" in problems["raises"]
-    assert "ZeroDivisionError" in place.segue("plugins").stderr
     place.begin()
     place.segue("run", "todo.txt", "--agent", "notebook")
     place.segue("task", "list", "todo.txt")

@@ -35,7 +35,7 @@ _LATE = (
 )
 ADDRESS = "TESTS_WARM"
 """The variable with the address of the process that forks for all test processes."""
-_HEAVY = ("segue.proof.runners.hooks", "segue.provider", "segue.parts.litellm", "segue.__main__")
+_HEAVY = ("segue.proof.runners.hooks", "segue.provider", "segue.features.litellm", "segue.__main__")
 
 
 def run_segue(

@@ -18,7 +18,6 @@ from segue import (
     Evidence,
     Finding,
     Handover,
-    Hit,
     Installation,
     Job,
     Notification,
@@ -156,9 +155,6 @@ class MarkerReviewer:
                     found.append(Finding(f"{name}:{number}", name, number, Severity.WARNING, "FIXME", line))
         return found
 
-    async def dismiss(self, subject: ReviewSubject, dismissed: Sequence[object]) -> None:
-        """Do nothing: there is no service to inform."""
-
     async def finish(self, subject: ReviewSubject) -> str:  # noqa: ARG002
         """End the review of a task."""
         return ""
@@ -184,26 +180,6 @@ class NonEmptyJudge:
         if met:
             return Verdict(Result.PASS, Action.PROCEED, "Something was changed.", criteria)
         return Verdict(Result.FAIL, Action.RETRY, "Nothing was changed.", criteria)
-
-
-class GlossaryOptions(Options, frozen=True):
-    """The table `[searchers.glossary]`."""
-
-    words: dict[str, str] = {}
-
-
-class GlossarySearcher:
-    """A search service that looks words up in its own options."""
-
-    Options = GlossaryOptions
-    name = "glossary"
-
-    def __init__(self, options: GlossaryOptions, _services: Services) -> None:
-        self._words = options.words
-
-    async def search(self, query: str) -> list[Hit]:
-        """Return the entries that the query mentions."""
-        return [Hit(word, f"glossary:{word}", text) for word, text in self._words.items() if word in query]
 
 
 class LogbookOptions(Options, frozen=True):

@@ -1,6 +1,6 @@
 """Segue runs a list of tasks with coding agents until each one is done and proven.
 
-`from segue import …` is the public interface: see `segue/public.py` and `segue help python`.
+`from segue import …` is the public interface: see `segue/public.py` and `docs/reference/python.md`.
 """
 
 from __future__ import annotations

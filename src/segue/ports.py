@@ -20,9 +20,9 @@ from segue.domain.job import Job
 from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
 from segue.domain.run import RunKind
-from segue.domain.source import SourceHistory, SourceHook
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskList, text_digest
-from segue.domain.verdict import DismissReason, Evidence, Finding, Hit, Review, Verdict
+from segue.domain.verdict import Evidence, Review, Verdict
 from segue.domain.verdict import ReviewSubject as ReviewSubject
 
 
@@ -47,8 +47,6 @@ class Capabilities(Struct, frozen=True):
     reports_cost: bool = False
     marks_prompt: bool = False
     """Adds a last line to the first prompt of a task, by which its launch is found again."""
-    unstoppable: bool = False
-    """Keeps working when Segue stops waiting for it: only its own page can stop it."""
 
 
 class Installation(Struct, frozen=True):
@@ -135,8 +133,6 @@ class Source(Protocol):
     """The name it is registered under."""
     key: str
     """A stable name of this source in this repository: the same command finds its unfinished run by it."""
-    uses: ClassVar[Collection[str]] = ()
-    """Those of `plan_format`, `task_list`, `boxes`, `verify`, `criteria` and `ignore_checklists` it uses."""
 
     @property
     @abstractmethod
@@ -203,11 +199,6 @@ class Source(Protocol):
     @property
     def documents(self) -> Sequence[Path]:
         """Files and folders that prompts point to instead of quoting them; agents must see them."""
-        return ()
-
-    @property
-    def hooks(self) -> Sequence[SourceHook]:
-        """What others want done before its first task and after its last one."""
         return ()
 
     @property
@@ -310,19 +301,6 @@ class Outline(Protocol):
         """Replace all steps that are not completed, atomically; those that are stay as they are."""
 
 
-class Searcher(Protocol):
-    """A web search service."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name it is configured by."""
-
-    @abstractmethod
-    async def search(self, query: str) -> list[Hit]:
-        """Return what the service finds, best first; raises SearchFailed."""
-
-
 class Notifier(Protocol):
     """A way to reach people who are not watching."""
 
@@ -390,12 +368,6 @@ class Reviewer(Protocol):
     @abstractmethod
     async def review(self, subject: ReviewSubject, again: bool) -> Review:
         """Review the subject; `again` after the agent has addressed earlier findings."""
-
-    @abstractmethod
-    async def dismiss(
-        self, subject: ReviewSubject, dismissed: Sequence[tuple[Finding, DismissReason]]
-    ) -> None:
-        """Report to the reviewer which findings are not addressed, and why."""
 
     @abstractmethod
     async def finish(self, subject: ReviewSubject) -> str:

@@ -1,31 +1,26 @@
-"""The public interface, `from segue import …`; documented in `segue help python`."""
+"""The public interface, `from segue import …`; documented in `docs/reference/python.md`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from segue import conformance
 from segue.agents.local.launch import ProcessEnd
 from segue.api import RunResult, open_store, run, run_async, run_program
 from segue.domain import events
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
-from segue.domain.errors import JudgeFailed, SearchFailed, SegueError, SourceError, Unavailable, UsageError
+from segue.domain.errors import JudgeFailed, SegueError, SourceError, Unavailable, UsageError
 from segue.domain.events import Event, Recorded
 from segue.domain.graph import Dependency
 from segue.domain.job import Job, Limits, Mode, Prompt
-from segue.domain.notification import AnswerButton, Notification, NotifyError
+from segue.domain.notification import Notification, NotifyError
 from segue.domain.options import Options, Secret
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
-from segue.domain.part import Part, PartCommand, PartFiles, PartTable
 from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
-from segue.domain.source import SourceHistory, SourceHook
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import (
     Action,
     Criterion,
     CriterionVerdict,
-    DismissReason,
     Evidence,
     Finding,
     Hit,
@@ -47,7 +42,6 @@ from segue.ports import (
     Problem,
     Reviewer,
     ReviewSubject,
-    Searcher,
     Source,
     SourceChange,
     SourceRequest,
@@ -58,31 +52,10 @@ from segue.view.load import load_view
 from segue.view.run import RunView
 from segue.view.task import TaskView
 
-if TYPE_CHECKING:
-    from segue.conformance import (
-        check_agent,
-        check_delivery,
-        check_judge,
-        check_notifier,
-        check_reviewer,
-        check_searcher,
-        check_source,
-        check_store,
-    )
-
-
-def __getattr__(name: str) -> Any:
-    """Import a suite of the part conformance when it is first used."""
-    if not name.startswith("check_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(conformance, name)
-
-
 # fmt: off
 __all__ = [
     "Action",
     "Agent",
-    "AnswerButton",
     "Capabilities",
     "CheckResult",
     "Completion",
@@ -91,7 +64,6 @@ __all__ = [
     "Delivered",
     "Delivery",
     "Dependency",
-    "DismissReason",
     "Event",
     "Evidence",
     "Failure",
@@ -117,10 +89,6 @@ __all__ = [
     "Options",
     "Outcome",
     "Outline",
-    "Part",
-    "PartCommand",
-    "PartFiles",
-    "PartTable",
     "Problem",
     "ProcessEnd",
     "Prompt",
@@ -135,8 +103,6 @@ __all__ = [
     "RunResult",
     "RunState",
     "RunView",
-    "SearchFailed",
-    "Searcher",
     "Secret",
     "SegueError",
     "Services",
@@ -145,7 +111,6 @@ __all__ = [
     "SourceChange",
     "SourceError",
     "SourceHistory",
-    "SourceHook",
     "SourceRequest",
     "Store",
     "Target",
@@ -158,14 +123,6 @@ __all__ = [
     "Usage",
     "UsageError",
     "Verdict",
-    "check_agent",
-    "check_delivery",
-    "check_judge",
-    "check_notifier",
-    "check_reviewer",
-    "check_searcher",
-    "check_source",
-    "check_store",
     "events",
     "load_view",
     "open_store",

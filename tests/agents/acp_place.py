@@ -17,14 +17,14 @@ from segue.agents.acp import agent as acp
 from segue.agents.acp.agent import AcpAgent, AcpKind, AcpOptions
 from segue.domain.job import Job, Limits, Mode, Prompt
 from segue.domain.options import read_options
-from segue.parts.sim.launchers import write_launchers
 from segue.ports import Agent
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.items import Items, is_at_work, lend
 from tests.agents.stand_in import LIMITS, PROMPT
+from tests.fakes.acp import read_log, write_programs
 
-KINDS = {kind.name: kind for kind in (acp.GEMINI, acp.COPILOT, acp.OPENCODE, acp.QWEN, acp.VIBE, acp.CURSOR)}
+KINDS = {kind.name: kind for kind in (acp.GEMINI, acp.COPILOT, acp.OPENCODE, acp.QWEN)}
 
 
 @dataclass
@@ -40,17 +40,13 @@ class Stage:
         return self.root / "repo"
 
     def script(self, text: str) -> None:
-        path = self.root / "script.toml"
-        path.write_text(text)
-        self.environ.setenv("SEGUE_SIM_ACP", str(path))
+        (self.root / "bin" / "acp.toml").write_text(text)
 
     def faults(self, *names: str) -> None:
-        self.environ.setenv("SEGUE_SIM_ACP_FAULTS", ",".join(names))
+        self.script(f"faults = {json.dumps(names)}\n")
 
     def log(self, kind: str) -> list[dict[str, Any]]:
-        logs = [self.root / "script.toml.state", self.root / "bin" / ".segue-sim-acp.jsonl"]
-        lines = [json.loads(line) for log in logs if log.exists() for line in log.read_text().splitlines()]
-        return [line for line in lines if line["type"] == kind]
+        return read_log(self.root / "bin" / "acp.toml", kind)
 
     def making(self, kind: AcpKind, **options: Any) -> Callable[[Services], Agent]:
         return lambda services: self.agent(kind, services, **options)
@@ -89,16 +85,14 @@ class Stage:
 def make_stage(root: Path, environ: pytest.MonkeyPatch) -> Stage:
     for folder in ("repo", "home", "bin"):
         (root / folder).mkdir()
-    write_launchers(root / "bin")
+    write_programs(root / "bin")
     foreign = (
-        "CURSOR_",
         "GEMINI_",
         "GOOGLE_",
         "COPILOT_",
         "GH_",
         "GITHUB_",
         "OPENAI_",
-        "SEGUE_SIM_",
         "QWEN_",
     )
     for name in [*os.environ]:

@@ -11,13 +11,8 @@ from tests.agents.cloud_place import KEY, CloudPlace, open_place
 
 
 @pytest.fixture
-def cloud_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key for the cloud simulator."""
+def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudPlace]:
+    """Cursor's cloud, and agents that talk to it."""
     monkeypatch.setenv("CURSOR_API_KEY", KEY)
-
-
-@pytest.fixture
-def cloud(tmp_path: Path, cloud_key: None) -> Iterator[CloudPlace]:
-    """A cloud simulator and agents that talk to it."""
     with open_place(tmp_path) as place:
         yield place

@@ -12,9 +12,8 @@ from segue.agents.cursor_cloud.api import RunRef
 from segue.domain.events import AgentStarted
 from segue.domain.job import Job, Mode
 from segue.system.process.processes import Processes
-from tests.agents.cloud_place import CloudPlace, Ended
+from tests.agents.cloud_place import DEADLINE, CloudPlace, Ended
 from tests.agents.items import lend
-from tests.parts.sim.cloud_desk import DEADLINE
 
 LAUNCH = "POST /v0/agents"
 FOLLOW_UP = "POST /v0/agents/*/followup"
@@ -26,20 +25,13 @@ def run(cloud: CloudPlace, job: Job) -> Ended:
     return cloud.run(job, api_version="v0")
 
 
-def launches(cloud: CloudPlace) -> int:
-    agents: int = cloud.desk.get("/_sim/state")["agents"]
-    return agents
-
-
-def test_a_launch_is_watched_to_the_branch_we_have_named(cloud: CloudPlace) -> None:
-    cloud.desk.plays(write={"poem.txt": "x\n"}, say="Here is a poem.")
+def test_launch_is_watched_to_the_branch_we_have_named(cloud: CloudPlace) -> None:
+    cloud.plays(write={"poem.txt": "x\n"}, say="Here is a poem.")
     job = cloud.job(base="main", model="composer-2.5")
-    ended = run(cloud, job)
-    assert ended.outcome.failure is None
-    assert ended.outcome.text == "Here is a poem."
-    assert ended.outcome.branches == (f"segue/{job.token[:12]}",)
-    assert cloud.desk.git("show", f"{ended.outcome.branches[0]}:poem.txt") == "x"
-    assert ended.outcome.usage is None
+    outcome = run(cloud, job).outcome
+    assert (outcome.failure, outcome.text, outcome.usage) == (None, "Here is a poem.", None)
+    assert outcome.branches == (f"segue/{job.token[:12]}",)
+    assert cloud.git("show", f"{outcome.branches[0]}:poem.txt") == "x"
     [request] = cloud.asked(LAUNCH)
     assert request["auth"] == "Basic"
     assert request["body"]["source"]["ref"] == "main"
@@ -48,75 +40,67 @@ def test_a_launch_is_watched_to_the_branch_we_have_named(cloud: CloudPlace) -> N
 
 
 def test_what_v0_cannot_do_is_not_promised(cloud: CloudPlace) -> None:
-    agent = CursorCloudAgent(cloud.options(api_version="v0"), lend(Processes(cloud.folder)))
-    can = agent.can
+    can = CursorCloudAgent(cloud.options(api_version="v0"), lend(Processes(cloud.folder))).can
     assert (can.plan_mode, can.streams, can.reports_usage, can.reports_cost) == (False,) * 4
     assert (can.edits, can.cloud, can.follow_up) == (True,) * 3
     assert run(cloud, cloud.job(mode=Mode.PLAN)).kind == "not_started"
-    assert cloud.desk.log() == []
+    assert cloud.asked() == []
 
 
 @pytest.mark.parametrize("others", [0, 130])
-def test_the_same_token_is_found_again_also_on_a_later_page(cloud: CloudPlace, others: int) -> None:
+def test_same_token_is_found_again_also_on_a_later_page(cloud: CloudPlace, others: int) -> None:
     job = cloud.job()
     first = run(cloud, job)
     for number in range(others):
-        body = {"prompt": {"text": f"Number {number}"}, "repos": []}
-        cloud.desk.post("/v1/agents", body, 201)
+        cloud.post("/v1/agents", {"prompt": {"text": f"Number {number}"}}, 201)
     second = run(cloud, job)
     assert second.outcome.session == first.outcome.session
     assert (first.facts["adopted"], second.facts["adopted"]) == (False, True)
-    assert launches(cloud) == 1 + others
+    assert cloud.launched == 1 + others
 
 
 @pytest.mark.parametrize("entry", [{"push": "early"}, {"push": "end"}, {"faults": ["no_branch"]}])
-def test_a_launch_whose_answer_is_lost_is_found_also_before_it_has_pushed(
+def test_launch_whose_answer_is_lost_is_found_also_before_it_has_pushed(
     cloud: CloudPlace, entry: dict[str, object]
 ) -> None:
-    cloud.desk.plays(delay=0.2, **entry)
-    cloud.desk.breaks("reset_after", LAUNCH)
+    cloud.plays(delay=0.2, **entry)
+    cloud.breaks("reset_after", LAUNCH)
     ended = run(cloud, cloud.job())
     assert ended.outcome.failure is None
     assert ended.facts["adopted"] is True
-    assert launches(cloud) == 1
-    assert len(cloud.asked(LAUNCH)) == 1, "it is never sent twice"
+    assert cloud.launched == len(cloud.asked(LAUNCH)) == 1, "it is never sent twice"
 
 
-def test_a_launch_that_nobody_has_seen_is_not_sent_again(cloud: CloudPlace) -> None:
-    cloud.desk.breaks("reset", LAUNCH)
+def test_launch_that_nobody_has_seen_is_not_sent_again(cloud: CloudPlace) -> None:
+    cloud.breaks("reset", LAUNCH)
     ended = run(cloud, cloud.job())
     assert ended.kind == "outage"
     assert "did not say whether" in ended.message
     assert len(cloud.asked(LAUNCH)) == 1
 
 
-def test_a_follow_up_is_another_turn(cloud: CloudPlace) -> None:
-    cloud.desk.plays(say="Turn {turn}")
+@pytest.mark.parametrize("lost", [False, True])
+def test_follow_up_is_another_turn_and_sent_once(cloud: CloudPlace, lost: bool) -> None:
+    cloud.plays(say="Turn {turn}")
     first = run(cloud, cloud.job("One"))
+    if lost:
+        cloud.breaks("reset_after", FOLLOW_UP)
     job = cloud.job("Two", session=first.outcome.session)
     second, again = run(cloud, job), run(cloud, job)
     assert [e.outcome.text for e in (first, second, again)] == ["Turn 1", "Turn 2", "Turn 2"]
-    assert (second.facts["adopted"], again.facts["adopted"]) == (False, True)
-    assert (first.outcome.session or "").endswith("/turn-1")
+    assert (second.facts["adopted"], again.facts["adopted"]) == (lost, True)
     assert (again.outcome.session or "").endswith("/turn-2")
     assert len(cloud.asked(FOLLOW_UP)) == 1
 
 
-def test_a_follow_up_whose_answer_is_lost_is_sent_once(cloud: CloudPlace) -> None:
-    first = run(cloud, cloud.job("One"))
-    cloud.desk.breaks("reset_after", FOLLOW_UP)
-    assert run(cloud, cloud.job("Two", session=first.outcome.session)).outcome.failure is None
-    assert len(cloud.asked(FOLLOW_UP)) == 1
-
-
 @pytest.mark.parametrize("how", ["archive", "delete"])
-def test_an_agent_that_takes_no_follow_up_has_a_successor(cloud: CloudPlace, how: str) -> None:
+def test_agent_that_takes_no_follow_up_has_a_successor(cloud: CloudPlace, how: str) -> None:
     first = run(cloud, cloud.job("One"))
     agent = RunRef.parse(first.outcome.session or "").agent
     if how == "archive":
-        cloud.desk.post(f"/v1/agents/{agent}/archive")
+        cloud.post(f"/v1/agents/{agent}/archive")
     else:
-        cloud.desk.http.delete(f"/v0/agents/{agent}")
+        cloud.http.delete(f"/v0/agents/{agent}")
     job = cloud.job("Two", session=first.outcome.session, base="main")
     second = run(cloud, job)
     assert second.outcome.failure is None
@@ -125,51 +109,37 @@ def test_an_agent_that_takes_no_follow_up_has_a_successor(cloud: CloudPlace, how
     assert source["ref"] == (first.outcome.branches[0] if how == "archive" else "main")
 
 
-@pytest.mark.parametrize(("fault", "kind"), [("error", "crash"), ("expired", "timeout"), ("no_branch", None)])
-def test_a_run_that_fails_says_so(cloud: CloudPlace, fault: str, kind: str | None) -> None:
-    cloud.desk.plays(faults=[fault])
+@pytest.mark.parametrize(("name", "kind"), [("error", "crash"), ("expired", "timeout"), ("no_branch", None)])
+def test_run_that_fails_says_so(cloud: CloudPlace, name: str, kind: str | None) -> None:
+    cloud.plays(faults=[name])
     assert run(cloud, cloud.job()).kind == kind
 
 
-@pytest.mark.quick("FINISHED")
-@pytest.mark.parametrize("word", ["FINISHED", "STOPPED", "HIBERNATING"])
-def test_the_deadline_stops_whatever_word_comes_after_it(cloud: CloudPlace, word: str) -> None:
-    cloud.desk.post("/_sim/script", {"stopped_status": word, "on": [{"faults": ["hang"]}]})
-    job = cloud.job(wall=5.0)
+@pytest.mark.parametrize("word", ["FINISHED", "STOPPED"])
+def test_deadline_stops_whatever_word_comes_after_it(cloud: CloudPlace, word: str) -> None:
+    cloud.post("/_sim/script", {"stopped_status": word, "on": [{"faults": ["hang"]}]})
+    job = cloud.job(wall=2.0)
     assert run(cloud, job).kind == "timeout"
     assert len(cloud.asked(STOP)) == 1
-    if word != "HIBERNATING":
-        assert run(cloud, job).kind == "timeout", "who resumes is told the same, not that it was a success"
-
-
-def test_a_stop_without_an_answer_may_have_worked(cloud: CloudPlace) -> None:
-    """What this version has stopped seems to have succeeded."""
-    cloud.desk.post("/_sim/script", {"stopped_status": "FINISHED", "on": [{"faults": ["hang"]}]})
-    cloud.desk.breaks("reset_after", STOP, times=0)
-    assert run(cloud, cloud.job(wall=2.0)).kind == "timeout"
+    assert run(cloud, job).kind == "timeout", "who resumes is told the same, not that it was a success"
 
 
 def test_closing_stops(cloud: CloudPlace) -> None:
-    cloud.desk.plays(hold=True)
+    cloud.plays(hold=True)
     job = cloud.job()
 
-    async def closed() -> None:
+    async def close() -> None:
         async with cloud.agent(api_version="v0") as agent, aclosing(agent.run(job)) as events:
             async with asyncio.timeout(DEADLINE):
                 assert isinstance(await anext(events), AgentStarted)
 
-    asyncio.run(closed())
+    asyncio.run(close())
     assert len(cloud.asked(STOP)) == 1
     assert run(cloud, job).kind == "interrupted"
-    assert launches(cloud) == 1
+    assert cloud.launched == 1
 
 
-@pytest.mark.parametrize("fault", ["bad_gateway", "reset", "not_json", "rate_limit_exceeded", "internal"])
-def test_looks_that_fail_are_repeated(cloud: CloudPlace, fault: str) -> None:
-    cloud.desk.breaks(fault, LOOK, times=2)
+@pytest.mark.parametrize("name", ["bad_gateway", "reset", "not_json", "rate_limit_exceeded"])
+def test_looks_that_fail_are_repeated(cloud: CloudPlace, name: str) -> None:
+    cloud.breaks(name, LOOK, times=2)
     assert run(cloud, cloud.job()).outcome.failure is None
-
-
-def test_a_wrong_key_is_a_matter_of_credentials(cloud: CloudPlace) -> None:
-    cloud.desk.breaks("api_key_not_found", LAUNCH)
-    assert run(cloud, cloud.job()).kind == "auth"

@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from segue import check_agent
 from segue.agents.codex.agent import CodexAgent, CodexOptions
-from segue.agents.codex.lines import CodexLines, SessionFacts, read_session
-from segue.domain.events import AgentRaw, AgentThought, AgentTool, AgentUsage, Event, event_data
-from segue.domain.job import Limits, Mode
+from segue.agents.codex.lines import CodexLines
+from segue.domain.events import AgentRaw, AgentThought, AgentTool, AgentUsage, Event
+from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.system.process.processes import Processes
 from segue.system.services import Services
 from tests.agents.items import lend, of, outcome
-from tests.agents.stand_in import PROMPT, VALUES, StandIn, ended
+from tests.agents.stand_in import PROMPT, StandIn, ended
 
 ADD = {"path": "a", "kind": "add"}
 THREAD = "01a1dd54-b14d-76f3-acf5-07336d12c0d2"
@@ -101,46 +97,6 @@ def test_tools_have_the_names_all_agents_share(
     assert given is None or tool.input == given
 
 
-def test_commands_that_failed_or_were_declined() -> None:
-    lines = CodexLines(Mode.EDIT)
-    for status in ("failed", "declined"):
-        read(lines, item("completed", "command_execution", command="x", status=status))
-    assert lines.outcome(ended(), NOW).facts == {"tools": 2, "tools_failure": 1, "tools_rejected": 1}
-
-
-@pytest.mark.parametrize(
-    ("message", "kind"),
-    [
-        ("unexpected status 401 Unauthorized: no, url: http://127.0.0.1/v1/responses", FailureKind.AUTH),
-        ("unexpected status 403 Forbidden: no, url: http://127.0.0.1/v1/responses", FailureKind.AUTH),
-        ("Missing environment variable: `KEY`.", FailureKind.AUTH),
-        ("unexpected status 404 Not Found: no", FailureKind.NOT_STARTED),
-        ("exceeded retry limit, last status: 429 Too Many Requests", FailureKind.RATE_LIMIT),
-        (
-            "We’re currently experiencing high demand, which may cause temporary errors.",
-            FailureKind.OUTAGE,
-        ),
-        ("stream disconnected before completion: Transport error", FailureKind.OUTAGE),
-        ("Codex ran out of room in the model's context window.", FailureKind.CONTEXT),
-        ("something new", FailureKind.UNKNOWN),
-        ("", FailureKind.UNKNOWN),
-    ],
-)
-def test_a_turn_that_failed(message: str, kind: FailureKind) -> None:
-    failure = failed(STARTED, TURN, {"type": "error", "message": message}, turn_failed(message), code=1)
-    assert failure.kind is kind
-    assert failure.message
-
-
-def test_a_used_up_limit_is_parked_until_it_ends() -> None:
-    failure = failed(
-        STARTED,
-        turn_failed("You've hit your usage limit. Upgrade to Pro or try again in 2 hours 5 minutes."),
-        code=1,
-    )
-    assert (failure.kind, failure.until) == (FailureKind.USAGE_LIMIT, NOW + 7560)
-
-
 def test_errors_on_the_way_are_not_the_end() -> None:
     warning = item("completed", "error", message="Model metadata not found")
     retried = {"type": "error", "message": "Reconnecting... 1/5 (unexpected status 401 Unauthorized)"}
@@ -168,78 +124,6 @@ def test_waiting_for_the_network_begins_with_the_first_complaint() -> None:
     failure = lines.outcome(ended(None, 9, "wall"), NOW).failure
     assert failure is not None
     assert failure.kind is FailureKind.TIMEOUT
-
-
-def test_an_answer_ends_the_waiting() -> None:
-    lines = CodexLines(Mode.EDIT)
-    read(lines, STARTED, WAITS, SAID)
-    assert lines.offline_since is None
-
-
-def test_ends_without_the_end_of_a_turn() -> None:
-    assert failed(STARTED).kind is FailureKind.NO_RESULT
-    assert failed(STARTED, code=None, signal=15).kind is FailureKind.CRASH
-    assert failed(STARTED, DONE, SAID, code=1).kind is FailureKind.CRASH
-    hang = failed(STARTED, WAITS, code=None, reason="idle")
-    assert hang.kind is FailureKind.HANG
-    assert "waiting for network" in hang.message
-    assert failed(STARTED, code=None, reason="ended").kind is FailureKind.INTERRUPTED
-    unknown = f"Error: thread/resume: thread/resume failed: no rollout found for thread id {THREAD}"
-    assert failed(code=1, err=unknown).kind is FailureKind.NOT_STARTED
-    assert failed(code=2, err="error: unexpected argument '--color' found").kind is FailureKind.NOT_STARTED
-    lines = CodexLines(Mode.EDIT)
-    read(lines, STARTED)
-    lines.read('{"type":"turn.comp')
-    failure = lines.outcome(ended(), NOW).failure
-    assert failure is not None
-    assert failure.kind is FailureKind.TRUNCATED
-
-
-@pytest.mark.parametrize("mode", [Mode.PLAN, Mode.ASK])
-def test_an_answer_without_text_is_none(mode: Mode) -> None:
-    assert failed(STARTED, DONE, mode=mode).kind is FailureKind.NO_RESULT
-    assert concluded(STARTED, SAID, DONE, mode=mode).failure is None
-
-
-def test_unknown_lines_are_kept_and_counted() -> None:
-    lines = CodexLines(Mode.EDIT)
-    events = read(lines, {"type": "news"}, item("completed", "collab_call"), item("updated", "todo_list"))
-    assert len(of(events, AgentRaw)) == 2
-    assert lines.outcome(ended(), NOW).facts == {"unknown_lines": 2}
-
-
-ITEMS = ["agent_message", "reasoning", "command_execution", "file_change", "mcp_tool_call", "error", "x"]
-LINES = st.fixed_dictionaries(
-    {
-        "type": st.sampled_from(
-            ["thread.started", "turn.completed", "turn.failed", "item.started", "item.completed", "error"]
-        )
-        | VALUES
-    },
-    optional={
-        "item": VALUES
-        | st.fixed_dictionaries(
-            {"type": st.sampled_from(ITEMS)},
-            optional=dict.fromkeys(
-                ("id", "text", "command", "changes", "status", "server", "result"), VALUES
-            ),
-        ),
-        "usage": VALUES | st.fixed_dictionaries({"input_tokens": VALUES, "output_tokens": VALUES}),
-        "thread_id": VALUES,
-        "message": VALUES,
-        "error": VALUES,
-    },
-)
-
-
-@given(st.lists(LINES.map(json.dumps) | st.text() | VALUES.map(json.dumps)), st.sampled_from(list(Mode)))
-def test_no_line_is_fatal(printed: list[str], mode: Mode) -> None:
-    lines = CodexLines(mode)
-    for text in printed:
-        for event in lines.read(text) or []:
-            json.dumps(event_data(event), allow_nan=False)
-    json.dumps(lines.outcome(ended(), NOW).facts, allow_nan=False)
-    lines.outcome(ended(), NOW)
 
 
 @pytest.fixture
@@ -298,14 +182,6 @@ def test_model_and_environment(codex: StandIn) -> None:
     assert Path(call["env"]["CODEX_HOME"]).is_relative_to(codex.root / "run")
 
 
-def test_the_users_folder_is_used_where_the_login_is(codex: StandIn) -> None:
-    codex.environ.setenv("CODEX_HOME", "/their/folder")
-    codex.run(lambda services: agent(services, own_config_dir=False), token="a")
-    codex.environ.delenv("CODEX_API_KEY")
-    codex.run(agent, token="b")
-    assert [call["env"]["CODEX_HOME"] for call in codex.calls()] == ["/their/folder"] * 2
-
-
 def test_a_follow_up_counts_only_what_it_used_itself(codex: StandIn) -> None:
     first = outcome(codex.run(agent, token="first"))
     codex.says([STARTED, SAID, {"type": "turn.completed", "usage": {**USAGE, "input_tokens": 170}}])
@@ -344,21 +220,6 @@ def test_the_real_program_is_preferred_to_its_launcher(codex: StandIn) -> None:
     failure = outcome(codex.run(agent, token="launcher")).failure
     assert failure is not None
     assert failure.kind is FailureKind.CRASH
-
-
-@pytest.mark.thorough
-def test_the_promises_of_the_socket(codex: StandIn) -> None:
-    codex.says([STARTED, TURN, SAID, DONE], writes="made.txt")
-    (hangs := codex.root / "hangs").mkdir()
-    hanging = StandIn.make(hangs, codex.environ, "codex", "codex-cli 0.166.0")
-    hanging.says([STARTED, TURN], stay=600)
-    codex.environ.setenv("CODEX_API_KEY", "sk-0123456789abcdef")
-    check_agent(
-        lambda services: agent(services, agent_cmd=codex.program),
-        PROMPT,
-        hangs=lambda services: agent(services, agent_cmd=hanging.program),
-        limits=Limits(wall=60, idle=60, grace=0.3),
-    )
 
 
 def test_what_is_missing(codex: StandIn, tmp_path: Path) -> None:
@@ -405,36 +266,6 @@ def test_the_session_file_knows_the_end_of_a_limit_and_the_tokens_of_a_failed_tu
     failure = lines.outcome(ended(1), NOW).failure
     assert failure is not None
     assert (failure.kind, failure.until) == (FailureKind.RATE_LIMIT, None)
-
-
-def test_the_last_counts_of_a_session_file_may_say_only_one_thing(tmp_path: Path) -> None:
-    session_file(tmp_path, 40.0, NOW + 7200)
-    (file,) = tmp_path.rglob("rollout-*.jsonl")
-    said = datetime.fromtimestamp(NOW - 600, UTC).isoformat()
-    window = {"used_percent": 100, "resets_in_seconds": 900}
-    payload = {"type": "token_count", "info": None, "rate_limits": {"primary": {}, "weekly": window}}
-    line = json.dumps({"timestamp": said, "type": "event_msg", "payload": payload})
-    file.write_text(file.read_text().replace('{"half', f"{line}\n"))
-    assert read_session(tmp_path, THREAD, NOW) == SessionFacts(Usage(500, 7), NOW + 305)
-
-
-def test_no_session_file_is_no_problem(tmp_path: Path) -> None:
-    lines = CodexLines(Mode.EDIT, home=tmp_path)
-    read(lines, {**STARTED, "thread_id": "../../x"}, turn_failed("unexpected status 404 Not Found"))
-    assert lines.outcome(ended(1), NOW).usage is None
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "Quota exceeded. Check your plan and billing details.",
-        "unexpected status 402 Payment Required: no credits left, url: https://example.com",
-        'unexpected status 429 Too Many Requests: {"error": {"code": "insufficient_quota"}}',
-        "Your workspace is out of credits. Ask your workspace owner to refill in order to continue.",
-    ],
-)
-def test_a_quota_that_is_used_up_is_a_usage_limit(said: str) -> None:
-    assert failed(STARTED, TURN, turn_failed(said), code=1).kind is FailureKind.USAGE_LIMIT
 
 
 def test_codex_that_keeps_trying_after_429_is_limited_and_not_away() -> None:

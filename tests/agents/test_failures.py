@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,28 +24,14 @@ from segue.agents.cursor_cloud.api import CURSOR, Status, judge_end
 from segue.agents.local.launch import ProcessEnd
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind
-from segue.runtime.registry import CORE
 from segue.system.http.client import HttpError, HttpResponse
 from tests.agents.stand_in import ended
 
 ROME = ZoneInfo("Europe/Rome")
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=ROME).timestamp()
 RESET = datetime(2026, 3, 10, 15, 0, tzinfo=ROME).timestamp()
-KINDS = (
-    *(FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.OUTAGE, FailureKind.AUTH),
-    *(FailureKind.CONTEXT, FailureKind.REFUSED, FailureKind.MAX_TURNS, FailureKind.CRASH),
-    *(FailureKind.HANG, FailureKind.TRUNCATED, FailureKind.NOT_STARTED, FailureKind.UNKNOWN),
-)
-"""The kinds that every agent must tell apart; the others come from Segue's own limits and checks."""
 
 Told = Callable[[], Failure | None]
-
-
-@dataclass(frozen=True)
-class Absent:
-    """Why a program has no such case."""
-
-    reason: str
 
 
 def _printed(lines: Any, printed: tuple[dict[str, Any] | str, ...], how: ProcessEnd) -> Failure | None:
@@ -131,10 +116,8 @@ CODEX_LONG = "Codex ran out of room in the model's context window. Start a new t
 FLAGGED = "This request was blocked: your prompt was flagged as potentially violating our usage policy."
 FILTERED = "Incomplete response returned, reason: content_filter"
 NO_MODEL = "The model `foo` does not exist or you do not have access to it."
-NO_TOOLS = Absent("plain text does not tell which tools were used")
-NO_TURNS = Absent("it has no limit of turns")
 
-Rows = dict[FailureKind, list[Told] | Absent]
+Rows = dict[FailureKind, list[Told]]
 
 TABLE: dict[str, Rows] = {
     "claude": {
@@ -151,21 +134,17 @@ TABLE: dict[str, Rows] = {
             )
         ],
         FailureKind.OUTAGE: [
-            claude(claude_result("API Error: 500 Internal server error", api_error_status=500), code=1),
             claude(claude_result("API Error: 529 Overloaded", api_error_status=529), code=1),
             claude(claude_result("API Error: Connection error.", api_error="connection_failed"), code=1),
-            claude(claude_result("API Error: Connection error.", terminal_reason=None), code=1),
             claude(claude_result("API Error: Server error mid-response.", api_error_status=None), code=1),
         ],
         FailureKind.AUTH: [
             claude(claude_result("Invalid API key · Fix external API key", api_error_status=401), code=1),
-            claude(claude_result("API Error: 403 no", api_error_status=403), code=1),
             claude(code=1, err="Invalid API key · Please run /login"),
         ],
         FailureKind.CONTEXT: [
             claude(claude_result("Prompt is too long", terminal_reason=None), code=1),
             claude(claude_result("No.", terminal_reason="prompt_too_long"), code=1),
-            claude(claude_result("No.", terminal_reason="image_error", api_error_status=413), code=1),
             claude(
                 claude_result(
                     "API Error: 400 prompt is too long: 9 tokens > 8 maximum", api_error_status=400
@@ -204,7 +183,6 @@ TABLE: dict[str, Rows] = {
         FailureKind.OUTAGE: [
             codex(*codex_failed(CODEX_BUSY), code=1),
             codex(*codex_failed("exceeded retry limit, last status: 503 Service Unavailable"), code=1),
-            codex(*codex_failed("unexpected status 500 Internal Server Error: no"), code=1),
             codex(*codex_failed("stream disconnected before completion: Transport error"), code=1),
             codex(
                 {"type": "error", "message": "Reconnecting... waiting for network"},
@@ -228,9 +206,7 @@ TABLE: dict[str, Rows] = {
         ],
         FailureKind.NOT_STARTED: [
             codex(*codex_failed(NO_MODEL), code=1),
-            codex(*codex_failed("The 'x' model is not supported with a ChatGPT account."), code=1),
         ],
-        FailureKind.MAX_TURNS: NO_TURNS,
         FailureKind.CRASH: [codex(code=None, signal=signal.SIGTERM), codex(code=101, err="panicked")],
         FailureKind.HANG: [codex(code=None, reason="idle")],
         FailureKind.TRUNCATED: [
@@ -246,12 +222,10 @@ TABLE: dict[str, Rows] = {
         FailureKind.USAGE_LIMIT: [
             cursor(CURSOR_LIMIT, code=1),
             cursor(code=1, err=CURSOR_LIMIT),
-            cursor({"type": "result", "is_error": True, "result": CURSOR_LIMIT[3:]}),
         ],
         FailureKind.RATE_LIMIT: [cursor(code=1, err="Error: 429 Too Many Requests")],
         FailureKind.OUTAGE: [
             cursor(code=1, err="ConnectError: [unavailable] Error"),
-            cursor(code=1, err=f"Error: {REFUSED_CONNECTION}"),
             cursor({"type": "result", "is_error": True, "result": "S: [unavailable] Error"}),
         ],
         FailureKind.AUTH: [
@@ -263,7 +237,6 @@ TABLE: dict[str, Rows] = {
         ],
         FailureKind.REFUSED: [cursor(*REJECTED)],
         FailureKind.NOT_STARTED: [cursor(code=1, err="Cannot use this model: x. Available models: y")],
-        FailureKind.MAX_TURNS: NO_TURNS,
         FailureKind.CRASH: [cursor(code=130, err="Aborting operation..."), cursor(code=None, signal=9)],
         FailureKind.HANG: [cursor(code=None, reason="idle")],
         FailureKind.TRUNCATED: [cursor('{"type":"assistant","mess')],
@@ -284,12 +257,9 @@ TABLE: dict[str, Rows] = {
         ],
         FailureKind.AUTH: [api_said(401), api_said(403, "plan_required")],
         FailureKind.CONTEXT: [run_said("The prompt is too long for this model.")],
-        FailureKind.REFUSED: Absent("it works in a machine of its own, where it may do everything"),
         FailureKind.NOT_STARTED: [run_said(NO_MODEL)],
-        FailureKind.MAX_TURNS: NO_TURNS,
         FailureKind.CRASH: [run_said(""), run_said("the machine died")],
         FailureKind.HANG: [lambda: BY_US["hang"]],
-        FailureKind.TRUNCATED: Absent("a stream that was cut is taken up again, or the run is looked at"),
         FailureKind.UNKNOWN: [run_said("", Status.CANCELLED), api_said(409, "agent_id_conflict")],
     },
     "command": {
@@ -297,25 +267,19 @@ TABLE: dict[str, Rows] = {
         FailureKind.RATE_LIMIT: [command(err="litellm.RateLimitError: 429 Too Many Requests", code=1)],
         FailureKind.OUTAGE: [
             command(err=REFUSED_CONNECTION, code=1),
-            command("Error: 503 Service Unavailable", code=1),
             command(err="The model is overloaded. Please try again later.", code=1),
         ],
         FailureKind.AUTH: [command(err="Incorrect API key provided: sk-…", code=1)],
         FailureKind.CONTEXT: [
             command(err="This model's maximum context length is 128000 tokens.", code=1),
-            command(err="error: context_length_exceeded", code=1),
         ],
-        FailureKind.REFUSED: NO_TOOLS,
         FailureKind.NOT_STARTED: [command(err=f"litellm.NotFoundError: {NO_MODEL}", code=1)],
         FailureKind.MAX_TURNS: [
             command("Error: Reached max turns (3)", code=1),
-            command(err="Stopped: turn_limit", code=3),
             command(err="Reached max session turns for this session.", code=53),
         ],
         FailureKind.CRASH: [command(err="Traceback\nKeyError: 'x'", code=1), command(signal=11, code=None)],
         FailureKind.HANG: [command(code=None, reason="idle")],
-        FailureKind.TRUNCATED: Absent("plain text has no shape that could be broken off"),
-        FailureKind.UNKNOWN: Absent("all it can say is its exit code: any other failure is a crash"),
     },
 }
 
@@ -325,20 +289,19 @@ def cases() -> list[Any]:
         pytest.param(kind, told, id=f"{agent}-{kind}-{number}")
         for agent, rows in TABLE.items()
         for kind, found in rows.items()
-        if not isinstance(found, Absent)
         for number, told in enumerate(found)
     ]
 
 
 @pytest.mark.parametrize(("kind", "told"), cases())
-def test_a_failure_has_its_kind(kind: FailureKind, told: Told) -> None:
+def test_failure_has_its_kind(kind: FailureKind, told: Told) -> None:
     failure = told()
     assert failure is not None, "it is taken for a success"
     assert failure.kind is kind, failure.message
     assert failure.message.strip()
 
 
-def test_a_plan_that_does_not_include_the_agent_is_a_limit_without_an_end() -> None:
+def test_plan_without_the_agent_is_a_limit_without_an_end() -> None:
     for said in ("To use Codex with your ChatGPT plan, upgrade to Plus: https://…", "usage_not_included"):
         failure = codex(*codex_failed(said), code=1)()
         assert failure is not None
@@ -363,46 +326,29 @@ def test_codex_says_the_kind_of_an_error_in_its_session_file(tmp_path: Path) -> 
     ("text", "kind"),
     [
         ("API Error: 529 Overloaded. Try again later.", FailureKind.OUTAGE),
-        ("Error: something that nobody knows", FailureKind.UNKNOWN),
         ("I tried.\n\nExecution failed: 429 Too Many Requests", FailureKind.RATE_LIMIT),
         ("[error] Prompt is too long", FailureKind.CONTEXT),
         ('{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', FailureKind.OUTAGE),
         ('{"error":{"message":"The model `x-9` does not exist"}}', FailureKind.NOT_STARTED),
-        ('{\n "error": {\n  "message": "prompt is too long"\n }\n}', FailureKind.CONTEXT),
-        ("✗ Connection error.", FailureKind.OUTAGE),
         ("LLM request rejected: Your credit balance is too low", FailureKind.USAGE_LIMIT),
         ("An error occurred while processing your request.", FailureKind.UNKNOWN),
-        ("Max retries exceeded.", FailureKind.UNKNOWN),
         ("I'm sorry, but I can't assist with that request.", FailureKind.REFUSED),
-        ("I'm unable to respond to this request, which appears to violate our policy.", FailureKind.REFUSED),
         ("I cannot find anything to change on this branch.", None),
         ('{"errors": 0, "checked": 12}', None),
-        ("All errors are handled now.", None),
         ("The error: message is longer now.", None),
         ("```\nError: an example\n```", None),
-        ("Errors were found in three files and fixed.", None),
     ],
 )
-def test_an_error_as_the_last_word(text: str, kind: FailureKind | None) -> None:
+def test_error_as_the_last_word(text: str, kind: FailureKind | None) -> None:
     failure = read_last_words(text, NOW)
     assert (failure and failure.kind) is kind
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "cursor", "command"])
-def test_a_usage_limit_says_when_it_ends(agent: str) -> None:
+def test_usage_limit_says_when_it_ends(agent: str) -> None:
     rows = TABLE[agent][FailureKind.USAGE_LIMIT]
-    assert isinstance(rows, list)
     for told in rows:
         failure = told()
         assert failure is not None
         assert failure.until is not None
         assert 0 <= failure.until - RESET <= 60, "never before, and not much later"
-
-
-def test_no_agent_and_no_kind_is_left_out() -> None:
-    acp = "segue.agents.acp.agent"
-    own = {name for name, where in CORE["agents"].items() if not where.startswith(acp)} - {"scripted"}
-    assert set(TABLE) == own
-    for agent, rows in TABLE.items():
-        assert set(rows) == set(KINDS), agent
-        assert all(rows.values()), f"{agent}: a kind without a case says why there is none"

@@ -17,8 +17,7 @@ from segue.agents.claude.lines import ClaudeLines
 from segue.agents.codex.lines import CodexLines
 from segue.agents.command import CommandAgent
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.cursor_cloud.stream import MessageBuffer
-from segue.agents.local.launch import PlainOutput, Reader
+from segue.agents.local.launch import Reader
 from segue.agents.local.output import OutputStream
 from segue.domain.events import AgentText, Event
 from segue.domain.job import Job, Mode, Prompt
@@ -106,34 +105,6 @@ def test_a_line_that_is_too_long_to_be_read_is_a_failure(vendor: str) -> None:
     for line in [cut, *lines]:
         reader.read(line)
     assert reader.outcome(ended(), 0.0).failure is None, "the answer came after it"
-
-
-def test_a_message_that_the_driver_could_not_read_is_a_failure() -> None:
-    reader = acp(Mode.ASK)
-    for line in [{"type": "lost", "bytes": 10**9}, *driver("the rest of it")]:
-        reader.read(json.dumps(line))
-    failure = reader.outcome(ended(), 0.0).failure
-    assert failure is not None
-    assert failure.kind is FailureKind.OUTPUT_LIMIT
-
-
-def test_a_cloud_agent_s_long_message_is_whole() -> None:
-    buffer = MessageBuffer()
-    events = [event for start in range(0, len(LONG), 999) for event in buffer.add(LONG[start : start + 999])]
-    events += buffer.flush()
-    assert buffer.last == LONG
-    assert "".join(event.text for event in events if isinstance(event, AgentText)) == LONG
-
-
-@pytest.mark.thorough
-def test_what_a_plain_program_prints_is_its_answer() -> None:
-    outcome, _ = play(PlainOutput(), LONG.encode())
-    assert outcome.text == LONG
-    much = (b"x" * 1023 + b"\n") * (LONGEST_ANSWER // 1024) + b" and more"
-    assert len(play(PlainOutput(), much)[0].text) > LONGEST_ANSWER
-    text = play(PlainOutput(logs=True), much)[0].text
-    assert text.startswith("[only the end of what it printed is kept]\n")
-    assert len(text) < 100_000
 
 
 class Talker:

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from segue import Event, Usage, check_agent, events, run_program
+from segue import Event, Usage, events, run_program
 from segue.domain.job import Job
 from segue.system.process.processes import Processes
 from tests.agents.items import Items, as_stored, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
+from tests.conformance.agent import check_agent
 
 ROOT = Path(__file__).parents[2]
 SECRET = "sk-not-for-your-eyes-0123456789"

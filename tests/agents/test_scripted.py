@@ -10,9 +10,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from segue.agents.scripted.acts import load_script
 from segue.agents.scripted.agent import ScriptedAgent, ScriptedOptions
 from segue.domain.errors import UsageError
 from segue.domain.events import AgentOutput, AgentStarted, AgentText, AgentTool, AgentUsage
@@ -21,7 +19,7 @@ from segue.domain.outcome import FailureKind, Outcome, Usage
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from tests.agents.items import Items, as_stored, failure, is_at_work, lend, of, outcome
+from tests.agents.items import Items, failure, is_at_work, lend, of, outcome
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 PROMPT = execute_prompt(Task("2", "Say hello", ""), "", nonce="test")
@@ -32,18 +30,8 @@ def repo(tmp_path: Path) -> Path:
     path = tmp_path / "repo"
     path.mkdir()
     git(path, "init", "--quiet")
-    git(
-        path,
-        "-c",
-        "user.name=T",
-        "-c",
-        "user.email=t@localhost",
-        "commit",
-        "--quiet",
-        "--allow-empty",
-        "-m",
-        "Start",
-    )
+    who = ("-c", "user.name=T", "-c", "user.email=t@localhost")
+    git(path, *who, "commit", "--quiet", "--allow-empty", "-m", "Start")
     return path
 
 
@@ -151,14 +139,6 @@ def test_append_delete_and_commit(repo: Path) -> None:
     assert git(repo, "status", "--porcelain") == ""
 
 
-def test_text_is_replaced_wherever_it_occurs(repo: Path) -> None:
-    (repo / "colours").write_bytes(b"red\r\nblue red\n")
-    assert failure(play(repo, '[[on]]\nedit = { "colours" = ["red", "green"] }\n')) is None
-    assert (repo / "colours").read_bytes() == b"green\r\nblue green\n"
-    again = outcome(play(repo, '[[on]]\nedit = { "colours" = ["red", "green"] }\n', token="b"))
-    assert again.exit_code == 1
-
-
 def test_commands_run_in_the_workspace_after_the_files_are_written(repo: Path) -> None:
     write = 'write = { "a b" = "1" }'
     assert failure(play(repo, f"""[[on]]\n{write}\nrun = ["mv 'a b' c", ["cp", "c", "d e"]]\n""")) is None
@@ -185,12 +165,9 @@ def test_plan_and_ask_edit_nothing(repo: Path, mode: Mode) -> None:
     [
         ("exit_code = 3", FailureKind.CRASH),
         ("no_result = true", FailureKind.NO_RESULT),
-        ("truncate = true", FailureKind.TRUNCATED),
         ('limit = "You\'ve hit your usage limit. Try again in 2 hours."', FailureKind.USAGE_LIMIT),
         ('stderr = "Error: Authentication required."\nexit_code = 1', FailureKind.AUTH),
         ('stderr = "429 Too Many Requests"\nexit_code = 1', FailureKind.RATE_LIMIT),
-        ('stderr = "429 Too Many Requests"', None),
-        ('say = "You\'ve hit your usage limit"', None),
         ('say = "rate limit 429 handled"\nexit_code = 1', FailureKind.CRASH),
     ],
 )
@@ -198,46 +175,11 @@ def test_each_way_to_fail(repo: Path, action: str, expected: FailureKind | None)
     assert failure(play(repo, f"[[on]]\n{action}\n")) is expected
 
 
-def test_a_usage_limit_says_until_when(repo: Path) -> None:
-    found = outcome(play(repo, '[[on]]\nlimit = "Claude AI usage limit reached|4102444800"\n')).failure
-    assert found is not None
-    assert found.kind is FailureKind.USAGE_LIMIT
-    assert found.until is None, "decades away is a misreading"
-
-
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
-        (Limits(wall=0.5, idle=60, grace=0.2), FailureKind.TIMEOUT),
-        (Limits(wall=60, idle=0.5, grace=0.2), FailureKind.HANG),
-    ],
-)
-def test_a_hanging_agent_is_ended(repo: Path, limits: Limits, expected: FailureKind) -> None:
-    assert failure(play(repo, "[[on]]\nhang = true\n", limits=limits)) is expected
-
-
-def test_too_much_output_ends_it(repo: Path) -> None:
-    limits = Limits(wall=60, idle=60, grace=0.2, output_bytes=100_000)
-    events = play(repo, "[[on]]\noutput_bytes = 5_000_000\nhang = true\n", limits=limits)
-    assert failure(events) is FailureKind.OUTPUT_LIMIT
-
-
-def test_output_beyond_the_limit_is_counted_and_the_result_still_read(repo: Path) -> None:
-    limits = Limits(wall=60, idle=60, grace=0.5, kept_bytes=100_000)
-    events = play(repo, '[[on]]\noutput_bytes = 3_000_000\nsay = "x"\n', limits=limits)
-    assert failure(events) is None
-    assert outcome(events).text == "x"
-    texts = of(events, AgentOutput)
-    assert all(len(event.text) <= 32 * 1024 for event in texts)
-    assert len(output(events)) <= 100_000
-    (cut,) = [event.cut_bytes for event in texts if event.cut_bytes]
-    assert 2_890_000 < cut < 2_920_000
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_an_orphan_does_not_outlive_the_job(repo: Path) -> None:
     token = uuid.uuid4().hex
-    assert failure(play(repo, "[[on]]\norphan = true\n", token=token)) is None
+    leave = 'run = [["sh", "-c", "setsid sleep 600 >/dev/null 2>&1 &"]]'
+    assert failure(play(repo, f"[[on]]\n{leave}\n", token=token)) is None
     assert not is_at_work(f"SEGUE_JOB={token}")
 
 
@@ -273,21 +215,6 @@ def test_an_agent_whose_segue_was_killed_is_adopted_and_not_started_again(repo: 
     assert (repo / "log").read_text() == "once\n"
 
 
-def test_secrets_reach_neither_events_nor_outcome(repo: Path) -> None:
-    script = f'[[on]]\nsay = "key {SECRET}"\nstderr = "{SECRET}"\nexit_code = 1\n'
-    events = as_stored(play(repo, script), SECRET)
-    assert SECRET not in repr(events)
-    assert output(events, "err")
-
-
-def test_the_same_token_is_not_played_twice(repo: Path) -> None:
-    script = '[[on]]\nappend = { "log" = "once\\n" }\n'
-    first = outcome(play(repo, script))
-    second = outcome(play(repo, script))
-    assert replace(first, facts={}) == replace(second, facts={})
-    assert (repo / "log").read_text() == "once\n"
-
-
 def test_a_link_that_leads_out_of_the_workspace_is_refused(repo: Path) -> None:
     outside = repo.parent / "outside"
     outside.mkdir()
@@ -298,24 +225,15 @@ def test_a_link_that_leads_out_of_the_workspace_is_refused(repo: Path) -> None:
     assert list(outside.iterdir()) == []
 
 
-def test_gits_own_files_are_refused_but_not_its_neighbours(repo: Path) -> None:
-    assert failure(play(repo, '[[on]]\nwrite = { ".git/hooks/pre-commit" = "y" }\n')) is FailureKind.CRASH
-    assert failure(play(repo, '[[on]]\nwrite = { ".gitignore" = "y" }\n', token="b")) is None
-
-
 @pytest.mark.parametrize(
     ("script", "named"),
     [
         ("[[on]]\nwrote = 1\n", "on[1].wrote"),
         ('[[on]]\n[[on]]\ndelay = "long"\n', "on[2].delay"),
-        ('[[on]]\nwrite = { "/etc/passwd" = "x" }\n', "workspace"),
         ('[[on]]\ndelete = ["a/../../b"]\n', "on[1].delete"),
-        ('[[on]]\nedit = { "../b" = ["x", "y"] }\n', "on[1].edit"),
         ('[[on]]\nrun = ["ls | wc"]\n', "on[1].run"),
         ("[[on]]\nexit_code = 999\n", "on[1].exit_code"),
-        ("off = 1\n", "off"),
         ("[[on\n", "TOML"),
-        ("[[on]]\nusage = { tokens = 1 }\n", "on[1].usage.tokens"),
     ],
 )
 def test_a_malformed_script_is_refused_by_name(tmp_path: Path, script: str, named: str) -> None:
@@ -325,11 +243,6 @@ def test_a_malformed_script_is_refused_by_name(tmp_path: Path, script: str, name
         ScriptedAgent(ScriptedOptions(script=path), lend(Processes(tmp_path)))
     assert named in error.value.message
     assert str(path) in error.value.message
-
-
-def test_a_missing_script_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"none\.toml"):
-        load_script(tmp_path / "none.toml")
 
 
 def test_a_one_file_build_finds_the_child_behind_its_own_switch(repo: Path) -> None:

@@ -1,13 +1,17 @@
-"""A repository whose origin is a bare one, and a simulated service that knows it."""
+"""A repository whose origin is a bare one that a stand-in for GitHub knows."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests import loopback
 from tests.cli.place import Place
+from tests.fakes.github import Github
+from tests.fakes.serving import serve
 
 PROJECT = "me/app"
 TOKEN = "token-of-a-test-0123456789"
@@ -15,65 +19,51 @@ WORK = '[[on]]\nwrite = { "f{task}" = "x" }\n'
 
 
 class Hosted:
-    """A place with an origin on a simulated service."""
+    """A place with an origin on GitHub."""
 
-    def __init__(self, place: Place, origin: Path, service: str, url: str) -> None:
-        self.place, self.origin, self.service, self.url = place, origin, service, url
-        name = "GITHUB_TOKEN" if service == "github" else "GITLAB_TOKEN"
-        place.env[name] = TOKEN
-        self.http = loopback.client(base_url=url, timeout=300)
-        place.script(WORK)
+    def __init__(self, place: Place, origin: Path, hub: Github, url: str) -> None:
+        self.place, self.origin, self.hub, self.url = place, origin, hub, url
+        place.env["GITHUB_TOKEN"] = TOKEN
         self.settings("")
-
-    @property
-    def api(self) -> str:
-        return self.url if self.service == "github" else f"{self.url}/api/v4"
 
     def settings(self, more: str, head: str = "", script: str = WORK) -> None:
         """Write the settings: `head` before the tables, `more` into the one of the delivery."""
         self.place.script(script)
-        named = f'service = "{self.service}"\napi = "{self.api}"\nproject = "{PROJECT}"'
-        table = f"[deliveries.pr]\n{named}\n{more}\n"
         self.place.more_config(head)
         old = (self.place.root / "segue.toml").read_text()
-        self.place.config(f"{old}\n{table}")
+        named = f'api = "{self.url}"\nproject = "{PROJECT}"'
+        self.place.config(f"{old}\n[deliveries.pr]\n{named}\n{more}\n")
+
+    def ask(self, method: str, path: str, body: Any = None, token: str = TOKEN, **query: str) -> Any:
+        """Ask the API about the repository as the person whose token it is."""
+        headers = {"authorization": f"Bearer {token}"}
+        address = f"{self.url}/repos/{PROJECT}{path}"
+        answer = loopback.request(method, address, json=body, headers=headers, params=query)
+        assert answer.is_success, answer.text
+        return answer.json()
 
     def pulls(self) -> list[dict[str, Any]]:
-        """Return the pull requests that the service has, oldest first."""
-        if self.service == "github":
-            path, query = f"/repos/{PROJECT}/pulls", {"state": "all", "direction": "asc"}
-        else:
-            path, query = "/api/v4/projects/me%2Fapp/merge_requests", {"state": "all"}
-        found = self.http.get(path, params=query, headers=self.headers()).json()
-        return sorted(found, key=lambda one: one["number" if self.service == "github" else "iid"])
+        """Return the pull requests, newest first."""
+        found: list[dict[str, Any]] = self.ask("GET", "/pulls", state="all")
+        return found
 
-    def headers(self, token: str = TOKEN) -> dict[str, str]:
-        return {"authorization": f"Bearer {token}"} if self.service == "github" else {"private-token": token}
-
-    def edit(self, pull: dict[str, Any], body: str) -> None:
-        """Let a person rewrite the text of a pull request."""
-        if self.service == "github":
-            path = f"/repos/{PROJECT}/pulls/{pull['number']}"
-            self.http.patch(path, json={"body": body}, headers=self.headers()).raise_for_status()
-        else:
-            path = f"/api/v4/projects/me%2Fapp/merge_requests/{pull['iid']}"
-            self.http.put(path, json={"description": body}, headers=self.headers()).raise_for_status()
-
-    def fail(self, *faults: dict[str, Any]) -> None:
+    def fail(self, *faults: Mapping[str, Any]) -> None:
         """Let requests fail from now on."""
-        if self.service == "github":
-            assert self.http.post("/_sim/faults", json=list(faults)).status_code == 200
-        else:
-            assert self.http.post("/_sim/script", json={"faults": list(faults)}).status_code == 200
+        self.hub.app.faults.add(*faults)
 
     def git(self, *args: str) -> str:
         """Ask the bare repository."""
         command = ["git", "--git-dir", str(self.origin), *args]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-    def requests(self, method: str) -> list[str]:
-        found = self.http.get("/_sim/log", params={"method": method}).json()["requests"]
-        return [one["path"] for one in found]
+
+@contextmanager
+def host(place: Place, **script: Any) -> Iterator[Hosted]:
+    """Give the place an origin that has its main branch, and serve GitHub's API."""
+    origin = make_origin(place)
+    hub = Github({"repos": {PROJECT: {"bare": str(origin)}}, **script})
+    with serve(hub.app) as url:
+        yield Hosted(place, origin, hub, url)
 
 
 def make_origin(place: Place) -> Path:

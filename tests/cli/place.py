@@ -158,6 +158,11 @@ class Place:
     def json(self, *args: str, code: int | None = 0, **env: str) -> Any:
         return json.loads(self.segue(*args, "--json", code=code, **env).stdout)["data"]
 
+    def agents(self) -> dict[str, Any]:
+        """What `segue doctor` says about each agent."""
+        checks = self.json("doctor", code=None)["checks"]
+        return {one["agent"]["name"]: one["agent"] for one in checks if one["agent"]}
+
     def script(self, text: str) -> None:
         """Give the scripted agent its behaviour, and make it the agent of the project.
 

@@ -4,45 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests import loopback
 from tests.cli.cloud_place import Cloud
 from tests.cli.place import until
+from tests.fakes.cursor_cloud import fault
 
 RUN = ("run", "specs/001-greeting", "--task", "T001")
 LOOK = "GET /v1/agents/*/runs/*"
 
 
-def breaks(cloud: Cloud, fault: str, on: str = LOOK, **more: Any) -> None:
-    faults = [{"fault": fault, "on": on, **more}]
-    loopback.post(f"{cloud.url}/_sim/faults", json=faults).raise_for_status()
+def breaks(cloud: Cloud, name: str, on: str = LOOK, **more: Any) -> None:
+    loopback.post(f"{cloud.url}/_sim/faults", json=[fault(name, on, **more)]).raise_for_status()
 
 
 def heal(cloud: Cloud) -> None:
-    loopback.post(f"{cloud.url}/_sim/script", json={"on": [], "faults": []}).raise_for_status()
+    """Let nothing go wrong any more, and the agents end."""
+    loopback.delete(f"{cloud.url}/_sim/faults").raise_for_status()
+    loopback.post(f"{cloud.url}/_sim/release").raise_for_status()
 
 
 def without_streams(cloud: Cloud) -> None:
     cloud.place.more_config("agents.cursor-cloud.stream = false\n")
 
 
-@pytest.mark.quick("unauthorized")
-@pytest.mark.parametrize(
-    "fault",
-    [
-        "unauthorized",
-        "plan_required",
-        "run_not_found",
-        "bad_gateway",
-        "reset",
-        "not_json",
-        "rate_limit_exceeded",
-    ],
-)
-def test_one_odd_answer_abandons_nobody(cloud: Cloud, fault: str) -> None:
+def test_one_odd_answer_abandons_nobody(cloud: Cloud) -> None:
     without_streams(cloud)
-    breaks(cloud, fault, times=2)
+    breaks(cloud, "unauthorized", times=2)
     cloud.place.segue(*RUN)
     assert len(cloud.launches()) == 1
 
@@ -66,25 +53,11 @@ def test_a_key_that_expires_is_replaced_and_the_agent_found_again(cloud: Cloud) 
     again = cloud.place.segue("resume", code=4).stderr
     assert "on resume it is found again" in again
     heal(cloud)
-    loopback.post(f"{cloud.url}/_sim/release", json={}).raise_for_status()
     cloud.place.segue("resume")
     assert len({launch["body"]["agentId"] for launch in cloud.launches()}) == 1
     assert [one["state"] for one in cloud.place.json("status", "last")["tasks"]] == ["done"]
 
 
-@pytest.mark.thorough
-def test_one_that_vanished_is_named_before_another_is_started(cloud: Cloud) -> None:
-    without_streams(cloud)
-    breaks(cloud, "agent_not_found", times=0)
-    said = cloud.place.segue(*RUN, code=3).stderr
-    assert "the cloud agent or its run is gone" in said
-    assert len(cloud.launches()) == 1
-    heal(cloud)
-    cloud.place.segue("resume")
-    assert len({launch["body"]["agentId"] for launch in cloud.launches()}) == 2
-
-
-@pytest.mark.thorough
 def test_a_service_that_is_away_when_a_killed_run_resumes_costs_no_second_agent(cloud: Cloud) -> None:
     without_streams(cloud)
     cloud.script({"hold": True})
@@ -96,6 +69,5 @@ def test_a_service_that_is_away_when_a_killed_run_resumes_costs_no_second_agent(
     said = cloud.place.segue("resume", code=7, SEGUE_LIMITS__PATIENCE="0").stderr
     assert "on resume it is found again" in said
     heal(cloud)
-    loopback.post(f"{cloud.url}/_sim/release", json={}).raise_for_status()
     cloud.place.segue("resume")
     assert len({launch["body"]["agentId"] for launch in cloud.launches()}) == 1

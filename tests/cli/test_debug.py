@@ -25,9 +25,3 @@ def test_a_log_file_is_private_and_has_no_secrets(place: Place) -> None:
     assert "Opened " in text
     assert SECRET not in text
     assert log.stat().st_mode & 0o777 == 0o600
-
-
-def test_what_cannot_be_logged_is_refused(place: Place) -> None:
-    assert "SEGUE_LOG=loud is neither a level" in place.segue("status", code=2, SEGUE_LOG="loud").stderr
-    said = place.segue("status", code=2, SEGUE_LOG=f"file:{place.root}/absent/log").stderr
-    assert "cannot be written" in said

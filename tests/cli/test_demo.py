@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
 
 import pytest
 
-from segue.cli.run.demo.story import Narrator
-from segue.cli.terminal.output import Printer
 from segue.domain import events as e
-from segue.domain.outcome import Failure, FailureKind
-from segue.domain.proof import CheckResult, CheckState, HowSettled
 from segue.store import connect
 from tests.cli.place import Place
 from tests.cli.test_display import lines_of, shown
@@ -59,47 +54,6 @@ def test_it_tells_the_story_in_order_on_80_columns(told: Told) -> None:
     assert len(story) < 50
 
 
-def test_every_word_is_in_the_database(told: Told) -> None:
-    [first, *_] = [at.event for at in told.all(e.CheckRun, "2")]
-    [patch, *_] = [at.event for at in told.all(e.PatchMade, "2")]
-    assert isinstance(first, e.CheckRun)
-    assert isinstance(patch, e.PatchMade)
-    assert first.result is not None
-    [skipped] = first.result.changed_tests
-    assert (first.result.state, skipped.how) == (CheckState.PASSED, HowSettled.UNSETTLED)
-    assert skipped.test in told.text
-    assert skipped.why in " ".join(told.text.split())
-    changed = [line.strip() for line in told.lines if re.match(r" +[+-] ", line)]
-    recorded = [re.sub(r"^([+-]) *", r"\1 ", line) for line in patch.diff.splitlines()]
-    assert changed
-    assert set(changed) <= set(recorded)
-    for at in told.all(e.TaskEnded):
-        assert isinstance(at.event, e.TaskEnded)
-        assert at.event.proof is not None
-        said = f"Task {at.event.task} done: PASS ({at.event.proof.level}), commit {str(at.event.commit)[:10]}"
-        assert said in told.text
-    for at in told.all(e.AgentText):
-        assert isinstance(at.event, e.AgentText)
-        assert f'"{at.event.text}"' in told.text
-
-
-def test_the_proof_has_five_lines_and_each_is_recorded(told: Told) -> None:
-    at = told.lines.index("The proof of task 2, whose agent cheated first")
-    lines = [re.split(r"  +|(?<=now) ", line.strip()) for line in told.lines[at + 1 : at + 6]]
-    [end] = [at.event for at in told.all(e.TaskEnded, "2")]
-    assert isinstance(end, e.TaskEnded)
-    assert end.proof is not None
-    [check] = [check for check in end.proof.checks if not check.of]
-    assert lines == [
-        ["conclusion", f"PASS ({end.proof.level}), decided by checks"],
-        [f"checks, {check.seal}", f"{check.command}: {check.passed} tests passed"],
-        ["failed before, passes now", *check.proved],
-        ["the change sabotaged", "noticed: the check fails"],
-        ["marks", f"by its own tests, {check.seal}"],
-    ]
-    assert (check.noticed, end.proof.held) == (True, None), "it began beside task 1, not after it"
-
-
 def test_nothing_was_done_twice_although_it_was_killed(told: Told) -> None:
     pids = {
         (at.step, at.event.facts["pid"])
@@ -126,101 +80,3 @@ def test_its_last_line_can_be_typed(told: Told) -> None:
     )
     assert last.endswith(" doctor")
     assert "git" in done.stdout, done.stderr
-
-
-def record(*events: tuple[str, e.Event]) -> list[e.Recorded]:
-    return [e.Recorded("r", seq, 1000 * seq, step, event) for seq, (step, event) in enumerate(events, 1)]
-
-
-def tell(events: Sequence[e.Recorded], capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The captions of events."""
-    narrator = Narrator(Printer())
-    for at in events:
-        narrator.tell(at)
-    return [line[9:] for line in capsys.readouterr().out.splitlines()]
-
-
-AGAIN = ("task/3/execute/2", e.StepStarted(1, "t", task="3", phase="execute", attempt=2))
-FAILED = CheckResult("make test", 1, "", CheckState.FAILED, "1 test fails: test_a.")
-SEQUENCES = {
-    "a collision": (
-        [("", e.TaskCollided("3", ("1",), ("a.py",), "both change a.py", "again")), AGAIN],
-        ["Task 3 collides with 1: both change a.py: it is run again", "Task 3: attempt 2 begins."],
-    ),
-    "a limit": (
-        [("", e.RunParked("3", 4.0)), AGAIN],
-        [r"Usage limit: task 3 waits until .*, in 3 s", "Task 3: attempt 2 begins."],
-    ),
-    "a check fails": (
-        [
-            ("task/3/check/1", e.CheckRun("3", "make test", 1, result=FAILED)),
-            ("task/3/resolve/1", e.StepStarted(1, "t", task="3", phase="resolve")),
-        ],
-        ["Task 3: make test: failed. 1 test fails: test_a.", "Task 3: the agent is sent back to fix it."],
-    ),
-    "a crash": (
-        [
-            (
-                "task/3/execute/1",
-                e.AgentEnded(False, 139, failure=Failure(FailureKind.CRASH, "segmentation fault")),
-            ),
-            ("", e.TaskEnded("3", False, "the agent crashed")),
-            ("", e.RunEnded("failed")),
-        ],
-        [
-            "Task 3: the agent failed: segmentation fault",
-            "Task 3 needs a human: the agent crashed",
-            "Run ended: failed",
-        ],
-    ),
-    "an adoption": (
-        [
-            ("", e.RunResumed("p", "r", "a", "f", last_seen=1)),
-            ("task/3/execute/1", e.AgentEnded(True, facts={"adopted": True})),
-        ],
-        [
-            "A new Segue continues the run.",
-            "Task 3: its agent outlived Segue: found again, not started twice.",
-        ],
-    ),
-    "nothing of note": (
-        [
-            ("", e.RunResumed("p", "r", "a", "f")),
-            ("task/3/execute/1", e.StepStarted(1, "t", task="3", phase="execute")),
-            ("task/3/execute/1", e.AgentEnded(True, 0)),
-            (
-                "task/3/check/1",
-                e.CheckRun("3", "make test", 0, result=CheckResult("make test", 0, "", CheckState.PASSED)),
-            ),
-            ("", e.RunEnded("done")),
-        ],
-        [],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SEQUENCES)
-def test_a_caption_comes_from_its_event(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    events, expected = SEQUENCES[name]
-    captions = tell(record(*events), capsys)
-    assert len(captions) == len(expected), captions
-    assert all(
-        map(re.fullmatch, (re.escape(text) if "*" not in text else text for text in expected), captions)
-    )
-
-
-def test_a_verdict_has_the_changes_of_its_own_task_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
-    def patch(task: str, line: str) -> tuple[str, e.Event]:
-        diff = (
-            f"diff --git a/t.py b/t.py\nindex 1..2\n--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@ def\n old\n{line}\n"
-        )
-        return f"task/{task}/execute/1", e.PatchMade(task, "b", "h", "t", diff)
-
-    check = ("task/3/check/1", e.CheckRun("3", "make test", 1, result=FAILED))
-    captions = tell(record(patch("3", "+    skip()"), patch("4", "+other()"), check), capsys)
-    assert captions == ["Task 3: make test: failed. 1 test fails: test_a.", "t.py", "  + skip()"]
-
-
-def test_one_part_or_all_of_them(place: Place) -> None:
-    done = place.segue("demo", "story", "--all", code=2)
-    assert "Leave out 'story', or --all." in done.stderr

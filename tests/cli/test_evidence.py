@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from tests.cli.place import Place, processes_with
+from tests.cli.place import Place
 
 
 def test_a_claim_without_a_change_is_not_done(place: Place) -> None:
@@ -43,22 +41,6 @@ def test_a_usage_limit_with_a_reset_time_parks_and_goes_on(place: Place) -> None
     assert place.rows("select count(*) from orchestrator_events where type = 'run.parked'") == [(1,)]
 
 
-@pytest.mark.thorough
-def test_a_hung_agent_is_ended_with_its_children(place: Place) -> None:
-    place.script("[[on]]\norphan = true\nhang = true\n")
-    marker = f"SEGUE_TEST_HANG_{place.root.name}"
-    done = place.segue(
-        "run",
-        "plan.md",
-        code=3,
-        SEGUE_LIMITS__PHASE_TIMEOUT="1",
-        SEGUE_LIMITS__KILL_GRACE="0.2",
-        LC_MARK=marker,
-    )
-    assert "time" in done.stderr
-    assert list(processes_with(marker)) == []
-
-
 def test_a_silent_agent_is_ended_by_the_idle_limit(place: Place) -> None:
     place.script("[[on]]\nhang = true\n")
     place.segue("run", "plan.md", code=3, SEGUE_LIMITS__IDLE_TIMEOUT="1", SEGUE_LIMITS__KILL_GRACE="0.2")
@@ -73,13 +55,6 @@ def test_a_second_attempt_is_told_what_was_missing(place: Place) -> None:
     assert data["tasks"][0]["attempts"] == 2
     prompts = [text for (text,) in place.rows("select text from orchestrator_prompts order by length(text)")]
     assert "exit code 7" in prompts[-1]
-
-
-def test_the_launch_cap_holds_and_says_so(place: Place) -> None:
-    place.script('[[on]]\nwrite = { "f{task}" = "x" }\n')
-    done = place.segue("run", "plan.md", code=3, SEGUE_LIMITS__LAUNCHES="2")
-    assert "limits.launches" in done.stderr
-    assert len(place.subjects()) == 2
 
 
 def test_the_cost_cap_holds(place: Place) -> None:

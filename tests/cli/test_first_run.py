@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from segue.cli.terminal.output import AGENT_VARIABLES
-from segue.parts.sim.launchers import write_launchers
 from tests.cli.place import DEADLINE, Place
 from tests.cli.test_spec import SPEC, TASKS
 from tests.shebang import shebang
@@ -66,10 +65,6 @@ def install(place: Place, *names: str, logged_in: bool = True) -> None:
     folder = place.root / "bin"
     folder.mkdir(exist_ok=True)
     for name in names:
-        if name == "cursor":
-            write_launchers(place.root / "all")
-            (folder / "cursor-agent").symlink_to(place.root / "all" / "cursor-agent")
-            continue
         version, lines = _ANSWERS[name]
         said = {True: '{"loggedIn": true} Logged in', False: '{"loggedIn": false} Not logged in'}[logged_in]
         text = _PROGRAM.format(shebang=shebang("-IS"), version=version, status=said, lines=lines)
@@ -112,8 +107,7 @@ def answer(
     return seen.decode()
 
 
-@pytest.mark.quick("codex")
-@pytest.mark.parametrize("agent", ["claude", "codex", "cursor"])
+@pytest.mark.parametrize("agent", ["claude", "codex"])
 def test_whoever_is_installed_does_the_work(place: Place, agent: str) -> None:
     install(place, agent)
     done = place.segue("run", "--yes")
@@ -125,9 +119,8 @@ def test_whoever_is_installed_does_the_work(place: Place, agent: str) -> None:
     assert "Start over with all of them: segue run --restart" in again.stderr
 
 
-@pytest.mark.quick("codex")
-@pytest.mark.parametrize("agent", ["claude", "codex"])
-def test_the_agent_judges_a_feature_when_no_key_is_set(place: Place, agent: str) -> None:
+def test_the_agent_judges_a_feature_when_no_key_is_set(place: Place) -> None:
+    agent = "codex"
     install(place, agent)
     folder = place.repo / "specs" / "001-greeting"
     folder.mkdir(parents=True)
@@ -160,54 +153,6 @@ def test_without_a_terminal_nothing_starts_unless_yes_is_said(place: Place) -> N
     assert records[0] == {"type": "found", "source": "plan.md", "agent": "claude", "checks": ["make test"]}
     ((made,),) = place.rows("select data from orchestrator_events where type = 'contract'")
     assert json.loads(made)["checks"] == ["make test"]
-
-
-@pytest.mark.thorough
-def test_a_yes_with_e_writes_settings_that_are_trusted(place: Place) -> None:
-    install(place, "claude", "codex")
-    (place.repo / "CLAUDE.md").write_text("Be brief.\n")
-    (place.repo / "go.mod").write_text("module x\n")
-    (place.root / "bin" / "go").write_text("#!/bin/sh\n")
-    (place.root / "bin" / "go").chmod(0o755)
-    place.git("add", "--all")
-    place.git("commit", "--quiet", "-m", "go")
-    del place.env["SEGUE_TRUST"]
-    seen = answer(place, (b"write segue.toml [y]: ", b"what"), (b"write segue.toml [y]: ", b"e"))
-    assert "claude 2.1.0, logged in: the project has CLAUDE.md; also ready: codex" in seen
-    written = (place.repo / "segue.toml").read_text().splitlines()[1:]
-    assert [line.split(" #")[0].strip() for line in written] == [
-        'source = "plan.md"',
-        'agent = "claude"',
-        'checks = ["go test ./..."]',
-    ]
-    assert len(place.subjects()) == 2
-    assert place.git("status", "--short") == "?? segue.toml\n"
-    assert place.json("trust", "--show")["trusted"]
-    assert place.segue("run").stdout.strip() == "No pending tasks to process."
-
-
-@pytest.mark.thorough
-def test_no_is_no_and_options_change_what_was_found(place: Place) -> None:
-    install(place, "claude", "codex")
-    (place.repo / "second.md").write_text("- [ ] one\n- [ ] two\n")
-    place.git("add", "--all")
-    place.git("commit", "--quiet", "-m", "another plan")
-    seen = answer(place, (b"Number", b"2"), (b"[y]: ", b"n"), code=2)
-    assert "second.md  (0 of 2 tasks done)" in seen
-    assert "segue run second.md --agent claude" in seen
-    assert not place.database.exists()
-    answers = ((b"[y]: ", b"o"), (b"[claude]: ", b"codex"), (b"[-]: ", b"true"), (b"[y]: ", b"y"))
-    answer(place, *answers, args=("run", "second.md"))
-    stored = json.loads(place.rows("select spec from orchestrator_runs")[0][0])
-    assert (stored["agent"], stored["settings"]["checks"]) == ("codex", ["true"])
-
-
-def test_uncommitted_work_is_refused_before_anybody_is_asked(place: Place) -> None:
-    install(place, "claude")
-    (place.repo / "loose").touch()
-    done = place.segue("run", "--yes", code=2)
-    assert "uncommitted changes: loose" in done.stderr
-    assert "Found in" not in done.stderr
 
 
 def test_several_sources_are_listed_and_none_says_what_was_looked_for(place: Place) -> None:
@@ -243,15 +188,11 @@ def test_agents_that_are_not_ready_are_named_with_the_fix(place: Place) -> None:
     [
         ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, "pytest -q"),
         ({"tests/test_a.py": "", "package.json": "{}"}, "pytest -q"),
-        ({"pytest.ini": "", ".venv/bin/pytest": ""}, ".venv/bin/pytest -q"),
         ({"package.json": '{"scripts": {"test": "jest"}}'}, "npm run test"),
-        ({"package.json": '{"scripts": {"test": "jest"}}', "pnpm-lock.yaml": ""}, "pnpm run test"),
         ({"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'}, None),
         ({"package.json": "[1", "Cargo.toml": "[package]\nname = 'x'\n"}, "cargo test"),
         ({"go.mod": "module x\n"}, "go test ./..."),
         ({"Makefile": "all:\n\ntest: all\n\ttrue\n"}, "make test"),
-        ({"Makefile": "test := 1\n"}, None),
-        ({"Cargo.toml": "not toml"}, None),
         ({}, None),
     ],
 )

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from segue.cli.terminal.live import LiveTable
 from segue.cli.terminal.progress import Progress, estimate
-from segue.cli.terminal.table import cut, join, pad, width
+from segue.cli.terminal.table import width
 from segue.cli.terminal.task_table import task_lines
 from segue.domain.outcome import Usage
 from segue.domain.proof import Level, Proof
@@ -78,35 +78,6 @@ def test_the_summary_fits_and_names_every_failure_first(view: RunView, room: int
     assert states.count("pending") + states.count("blocked") <= 3
 
 
-def test_a_verdict_is_cut_where_no_other_column_is_left() -> None:
-    view, task = RunView(), TaskView("11", "Add part number 11 of the shop", "done", "execute", "claude", 1)
-    task.proof = Proof(level=Level.CHANGED)
-    view.tasks["11"] = task
-    lines = task_lines(view, 40, False, True)
-    assert max(map(width, lines)) <= 40
-    assert "done   changed, not" in lines[1]
-
-
-@given(views())
-def test_totals_are_whole_where_there_is_no_terminal(view: RunView) -> None:
-    view.launches = 1234
-    total = task_lines(view, None, False, brief=False)[-1]
-    assert "; 1234 launches " in f"{total} ", "however many states are counted before it"
-
-
-@given(TEXTS, st.integers(0, 80))
-def test_texts_are_cut_and_padded_by_cells(text: str, room: int) -> None:
-    assert width(cut(text, room)) <= room
-    assert width(pad(text, room)) == room
-    assert cut(text, width(text)) == text
-    assert cell_len(text) <= width(text), "never less than what draws the table thinks"
-
-
-def test_parts_are_left_out_whole() -> None:
-    assert join(["one", "", "two", "three"], 9) == "one · two"
-    assert join(["one", "two"], 2) == "o…"
-
-
 def run_of(**seconds: float | None) -> RunView:
     view = RunView({key: TaskView(key, key) for key in seconds})
     for key, took in seconds.items():
@@ -123,14 +94,3 @@ def test_the_rest_takes_as_long_as_such_tasks_took(earlier: dict[str, float], jo
     found = estimate(run_of(a=10, b=None, c=None), earlier, jobs, 0.0)
     assert found is not None
     assert found.seconds == left
-
-
-def test_nothing_is_guessed_and_a_wait_is_added() -> None:
-    assert estimate(run_of(a=None), {}, 1, 0.0) is None
-    view = run_of(a=600, b=None)
-    task = view.tasks["b"]
-    task.state, task.wake, task.started = "parked", 3000.0, 1
-    view.work.under_way["b"] = task
-    found = estimate(view, {}, 1, 0.0)
-    assert found is not None
-    assert found.words == ("about 1h00m left", "measured on 1 task")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 
-import pytest
-
 from tests.cli.place import DEADLINE, Place, until
 
 
@@ -29,18 +27,3 @@ def test_what_i_commit_on_the_branch_of_the_run_becomes_part_of_it(place: Place)
     assert sorted(path.name for path in place.repo.glob("[fm]*")) == ["f1", "f2", "f3", "mine"]
     assert (tree / "note").read_text() == "uncommitted"
     assert sorted(path.name for path in tree.glob("[fm]*")) == ["f1", "f2", "f3", "mine"], "files follow"
-
-
-@pytest.mark.thorough
-@pytest.mark.torture
-def test_a_gc_that_never_rests_does_no_harm(place: Place) -> None:
-    place.script('[[on]]\ndelay = 0.5\nwrite = { "f{task}" = "x", "d/g{task}" = "y" }\n')
-    loop = "while test ! -e ../done; do git gc --quiet; sleep 0.05; done 2> /dev/null"
-    collector = subprocess.Popen(["sh", "-c", loop], cwd=place.repo, env=place.env)
-    try:
-        place.segue("run", "plan.md", "--jobs", "3")
-    finally:
-        (place.repo.parent / "done").touch()
-        collector.wait(DEADLINE)
-    assert len(list(place.repo.glob("f*"))) == 3
-    place.git("fsck", "--strict")

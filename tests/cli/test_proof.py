@@ -53,31 +53,10 @@ def test_programs_read_the_levels(place: Place) -> None:
     assert {"level", "marks", "shown", "not_shown", "look_at"} <= data["tasks"][0].keys()
 
 
-def test_one_task_in_every_form(place: Place) -> None:
+def test_one_task_as_data_and_markdown(place: Place) -> None:
     [card] = place.json("proof", "last", "T002")["tasks"]
     assert card["missing"][0] == "checks failed: make lint"
     assert place.segue("proof", "last", "T002", "--markdown").stdout.startswith("### · Task T002")
-    page = place.segue("proof", "last", "T002", "--html").stdout
-    assert page.startswith("<!doctype html>")
-    assert "<script" not in page
-
-
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (("last", "T01"), "Did you mean 'T001'?"),
-        ((RUN[:-1] + "d",), f"Did you mean {RUN!r}?"),
-        (("last", "zzz"), "There is no task 'zzz'"),
-        (("last", "--json", "--html"), "Choose one of"),
-    ],
-)
-def test_mistakes_are_explained(place: Place, args: tuple[str, ...], says: str) -> None:
-    assert says in place.segue("proof", *args, code=2).stderr
-
-
-def test_without_runs_there_is_nothing_to_show(tmp_path: Path) -> None:
-    place = Place.make(tmp_path)
-    assert f"There is no run in {place.repo}." in place.segue("proof", code=2).stderr
 
 
 def test_who_accepted_a_task_is_recorded(tmp_path: Path) -> None:

@@ -61,7 +61,6 @@ def check_of(place: Place, task: str = "1") -> dict[str, object]:
     return card(place, task)["checks"][0]  # type: ignore[index,no-any-return]
 
 
-@pytest.mark.thorough
 def test_work_beside_a_red_test_is_not_blamed_and_everybody_is_told(tmp_path: Path) -> None:
     place = make(tmp_path, '[[on]]\nappend = { "calc.py" = "\\n\\ndef sub(a, b):\\n    return a - b\\n" }\n')
     said = run(place)
@@ -79,7 +78,6 @@ def test_work_beside_a_red_test_is_not_blamed_and_everybody_is_told(tmp_path: Pa
     assert min(shown["spent"].values()) > 0
 
 
-@pytest.mark.thorough
 def test_a_task_that_repairs_a_known_failure_gets_the_credit(tmp_path: Path) -> None:
     place = make(tmp_path, REPAIR)
     run(place)
@@ -89,17 +87,6 @@ def test_a_task_that_repairs_a_known_failure_gets_the_credit(tmp_path: Path) -> 
     assert before["repaired"] == [RED]
 
 
-@pytest.mark.thorough
-def test_one_that_makes_it_fail_differently_is_not_blamed_and_gets_no_credit(tmp_path: Path) -> None:
-    place = make(
-        tmp_path, '[[on]]\nedit = { "calc.py" = ["def mul(a, b):", "def mul(a, b):\\n    raise KeyError"] }\n'
-    )
-    run(place)
-    assert card(place)["proof"] in ("changed", "checked")
-    assert check_of(place)["repaired"] == check_of(place)["proved"] == []
-
-
-@pytest.mark.thorough
 def test_one_that_breaks_a_green_test_is_sent_back_and_told_of_that_one_only(tmp_path: Path) -> None:
     place = make(
         tmp_path,
@@ -112,23 +99,13 @@ def test_one_that_breaks_a_green_test_is_sent_back_and_told_of_that_one_only(tmp
     prompts = [text for (text,) in place.rows("SELECT text FROM orchestrator_prompts")]
     [again] = [text for text in prompts if "test_add" in text]
     assert "test_mul" not in again
-    assert place.json("status", "last")["tasks"][0]["attempts"] == 3, "once more for a test of its own"
+    assert place.json("status", "last")["tasks"][0]["attempts"] == 2
 
 
 LINT = ("sh", "lint.sh")
 BAD_LINT = "if grep -q 'a + b' calc.py; then echo 'calc.py: too simple'; exit 1; fi\n"
 
 
-@pytest.mark.thorough
-def test_a_check_without_tests_that_was_red_says_nothing(tmp_path: Path) -> None:
-    script = '[[on]]\nwrite = { "notes.md" = "Done." }\n'
-    place = make(tmp_path, script, LINT, files={**BASE, "lint.sh": BAD_LINT})
-    assert "`sh lint.sh` fails already" in run(place)
-    assert (card(place)["proof"], check_of(place)["state"]) == ("changed", "nothing")
-    assert "failed before the run too" in str(card(place)["reasons"])
-
-
-@pytest.mark.thorough
 def test_whoever_turns_it_green_gets_the_credit_and_must_keep_it_so(tmp_path: Path) -> None:
     script = (
         '[[on]]\ntask = "1"\nrun = [["sed", "-i", "s/return a + b/return b + a/", "calc.py"]]\n'
@@ -142,42 +119,11 @@ def test_whoever_turns_it_green_gets_the_credit_and_must_keep_it_so(tmp_path: Pa
     assert "Task 2 needs a human: checks failed" in said
 
 
-@pytest.mark.thorough
-def test_a_red_test_that_the_task_names_must_pass(tmp_path: Path) -> None:
-    script = '[[on]]\nwrite = { "notes.md" = "Done." }\n'
-    place = make(tmp_path, script, plan="# Plan\n\n## Task 1\nMake test_mul pass.\n")
-    assert RED in run(place, 3)
-
-
-@pytest.mark.thorough
-def test_a_test_that_is_green_without_the_change_when_it_is_repeated_repairs_nothing(tmp_path: Path) -> None:
-    # What it looks at is in no tree, as with time, chance and the network.
-    flip = "import pathlib\n\n\ndef test_flip():\n    assert pathlib.Path('.venv/flag').exists()\n"
-    script = (
-        '[[on]]\nwrite = { ".venv/flag" = "up" }\n'
-        'append = { "calc.py" = "\\n\\ndef sub(a, b):\\n    return a - b\\n" }\n'
-    )
-    ignored = {".venv/pyvenv.cfg": "", ".gitignore": "__pycache__\n.venv\n"}
-    place = make(tmp_path, script, files={**BASE, "tests/test_flip.py": flip, **ignored})
-    run(place)
-    assert check_of(place)["repaired"] == check_of(place)["proved"] == []
-    assert check_of(place)["flaky"] == ["tests/test_flip.py::test_flip"]
-    assert "flaky" in str(card(place)["marks"])
-
-
-@pytest.mark.thorough
-@pytest.mark.quick(
-    "argv0-files0-No rule to make target 'lint'", "argv2-files2-file or directory not found: tests/other"
-)
 @pytest.mark.parametrize(
     ("argv", "files", "said"),
     [
         (("make", "lint"), {"Makefile": "test:\n\ttrue\n"}, "No rule to make target 'lint'"),
-        (("make", "lint"), {"Makefile": "lint:\n\tno-such-linter .\n"}, "no-such-linter"),
         ((*PYTEST, "tests/other"), {}, "file or directory not found: tests/other"),
-        ((*PYTEST, "--bogus"), {}, "unrecognized arguments: --bogus"),
-        (PYTEST, {"conftest.py": "import no_such_library\n"}, "No module named 'no_such_library'"),
-        ((sys.executable, "-m", "no_such_module"), {}, "No module named no_such_module"),
     ],
 )
 def test_a_check_that_cannot_start_is_refused_before_anybody_is_paid(
@@ -192,7 +138,6 @@ def test_a_check_that_cannot_start_is_refused_before_anybody_is_paid(
     assert place.json("status", "last")["state"] == "needs_human"
 
 
-@pytest.mark.thorough
 def test_resume_continues_once_the_check_is_repaired(tmp_path: Path) -> None:
     place = make(tmp_path, REPAIR, ("make", "check"), files={**BASE, "Makefile": "test:\n\ttrue\n"})
     run(place, 2)
@@ -201,66 +146,6 @@ def test_resume_continues_once_the_check_is_repaired(tmp_path: Path) -> None:
     assert [check["state"] for check in place.json("status", "last")["before"]][-1] == "green"
 
 
-@pytest.mark.thorough
-def test_resume_sees_what_the_user_committed_meanwhile(tmp_path: Path) -> None:
-    place = make(tmp_path, REPAIR, ("make", "check"), files={**BASE, "Makefile": "test:\n\ttrue\n"})
-    run(place, 2)
-    (place.repo / "Makefile").write_text("check:\n\ttrue\n")
-    place.git("commit", "--quiet", "-am", "Add the target")
-    place.segue("resume", "last")
-    assert place.json("status", "last")["tasks"][0]["attempts"] == 1
-
-
-@pytest.mark.thorough
-def test_the_users_word_lets_a_check_through_that_cannot_start(tmp_path: Path) -> None:
-    files = {**BASE, "Makefile": "test:\n\ttrue\n"}
-    place = make(tmp_path, REPAIR, ("make", "lint"), files=files, more="known_failures = ['make lint']\n")
-    assert "`make lint` cannot start yet" in run(place)
-    assert card(place)["proof"] == "changed"
-
-
-@pytest.mark.thorough
-def test_a_young_project_is_not_refused(tmp_path: Path) -> None:
-    script = (
-        '[[on]]\nwrite = { "calc.py" = "def add(a, b):\\n    return a + b\\n", "conftest.py" = "", '
-        '"tests/test_calc.py" = "from calc import add\\n\\n\\ndef test_add():\\n'
-        '    assert add(2, 3) == 5\\n" }\n'
-    )
-    place = make(tmp_path, script, files={"README.md": "# Soon\n", "start.sh": "echo soon\n"})
-    run(place)
-    assert card(place)["proof"] == "tested"
-
-
-@pytest.mark.thorough
-def test_the_same_tree_is_not_asked_again(tmp_path: Path) -> None:
-    script = '[[on]]\nwrite = { "notes.md" = "Done." }\n'
-    counting = 'echo run >> "$HOME/count"\nexit 1\n'
-    place = make(
-        tmp_path, script, LINT, files={**BASE, "lint.sh": counting}, plan="# Plan\n\n## Task 1\nOne.\n"
-    )
-    run(place)
-    [first] = place.events("base.checked")
-    assert first["checks"][0]["seconds"] > 0
-    place.git("reset", "--hard", "--quiet", "HEAD~1")
-    place.segue("run", "plan.md", "--agent", "scripted", "--restart", code=None)
-    seen = place.events("base.checked")
-    assert [event["checks"][0].get("seconds", 0) > 0 for event in seen] == [True, False]
-
-
-@pytest.mark.thorough
-def test_a_rehearsal_of_the_prompts_says_what_is_known_and_runs_nothing(tmp_path: Path) -> None:
-    place = make(tmp_path, '[[on]]\nwrite = { "notes.md" = "Done." }\n')
-    words = f"1 of 2 tests fails already: {RED}"
-    assert words not in place.segue("run", "plan.md", "--agent", "scripted", "--dry-run").stderr
-    run(place)
-    place.git("reset", "--hard", "--quiet", "HEAD~1")
-    place.config((place.root / "segue.toml").read_text() + "\n")
-    dry = place.segue("run", "plan.md", "--agent", "scripted", "--dry-run", code=None)
-    assert words in dry.stderr
-    assert len(place.events("base.checked")) == 1
-
-
-@pytest.mark.thorough
 def test_killed_while_the_checks_run_first_and_resumed(tmp_path: Path) -> None:
     # The script waits in a folder of dependencies, which sealed checks see as it is.
     wait = "while [ ! -e .venv/gate ]; do sleep 0.05; done\nexit 1\n"
@@ -283,13 +168,3 @@ def has_steps(place: Place, pattern: str) -> bool:
         return bool(place.rows("SELECT 1 FROM orchestrator_steps WHERE key LIKE ?", pattern))
     except sqlite3.OperationalError:
         return False
-
-
-@pytest.mark.thorough
-def test_a_suite_that_takes_too_long_is_said_before_the_first_launch(tmp_path: Path) -> None:
-    slow = "import time\n\n\ndef test_slow():\n    time.sleep(300)\n"
-    place = make(tmp_path, REPAIR, files={**BASE, "tests/test_slow.py": slow}, more="check_timeout = 3\n")
-    said = run(place, 2)
-    assert "does not end: it took longer than check_timeout = 3 s" in said
-    assert "Raise check_timeout" in said
-    assert not place.events("prompt"), "nobody was launched"

@@ -33,7 +33,6 @@ def rehearse(place: Place, *words: str, code: int = 0) -> list[str]:
     return done.stdout.strip().splitlines()
 
 
-@pytest.mark.thorough
 def test_a_plan_that_nobody_has_committed_by_nobody(place: Place) -> None:
     hide_programs(place)
     stop_notes(place)
@@ -51,19 +50,6 @@ def test_a_plan_that_nobody_has_committed_by_nobody(place: Place) -> None:
     assert shown[-1] == "segue run plan.md"
 
 
-@pytest.mark.quick("words0")
-@pytest.mark.parametrize("words", [("--jobs", "2"), ("--task", "2", "--task", "3"), ("--flow", "plan")])
-def test_the_options_of_a_run_count(place: Place, words: tuple[str, ...]) -> None:
-    place.config('agent = "claude"\n')
-    shown = rehearse(place, "plan.md", *words)
-    assert shown[-1] == f"segue run plan.md {' '.join(words)}"
-    tasks = [line.split()[0] for line in shown if line.endswith("· done")]
-    assert tasks == (["2", "3"] if "--task" in words else ["1", "2", "3"])
-    assert "  execute  claude" in shown
-    assert ("  plan     claude" in shown) == ("--flow" in words)
-
-
-@pytest.mark.thorough
 def test_what_the_checks_say_today(place: Place) -> None:
     write(place, "test_it.py", "def test_good(): pass\ndef test_bad(): assert 0\n", commit=False)
     place.config('agent = "scripted"\nchecks = ["python3 -m pytest -q -p no:cacheprovider", "true"]\n')
@@ -73,27 +59,6 @@ def test_what_the_checks_say_today(place: Place) -> None:
     assert shown[checks + 2] == "  true: passed"
 
 
-@pytest.mark.thorough
-def test_a_check_that_cannot_start_is_named(place: Place) -> None:
-    place.config('agent = "scripted"\nchecks = ["make -f check.mk nothing"]\n')
-    write(place, "check.mk", "all:\n\ttrue\n")
-    before = listing(place.root)
-    done = place.segue("rehearse", "plan.md", code=None)
-    assert listing(place.root) == before
-    assert done.returncode != 0
-    assert "No rule to make target" in done.stdout
-    assert done.stdout.strip().splitlines()[-1] == "segue run plan.md"
-
-
-@pytest.mark.thorough
-def test_checks_have_what_is_installed_in_the_repository(place: Place) -> None:
-    write(place, ".gitignore", "vendor/\n")
-    write(place, "vendor/check.sh", "exit 0\n", commit=False)
-    place.config('agent = "scripted"\nchecks = ["sh vendor/check.sh"]\n')
-    assert "  sh vendor/check.sh: passed" in rehearse(place, "plan.md", "--jobs", "2")
-
-
-@pytest.mark.thorough
 def test_a_feature_a_table_and_a_sentence(place: Place) -> None:
     write(place, "specs/001-greeting/spec.md", SPEC)
     write(place, "specs/001-greeting/tasks.md", TASKS, commit=False)
@@ -109,19 +74,9 @@ def test_a_feature_a_table_and_a_sentence(place: Place) -> None:
     assert "3 tasks" in build[0]
 
 
-@pytest.mark.thorough
-def test_only_what_is_still_to_be_done_is_rehearsed(place: Place) -> None:
-    place.script(WORK)
-    place.segue("run", "plan.md", "--task", "1")
-    assert "2 tasks" in rehearse(place, "plan.md")[0]
-    place.segue("run", "plan.md")
-    assert rehearse(place, "plan.md") == ["No pending tasks to process."]
-
-
-@pytest.mark.thorough
 def test_what_reaches_beyond_the_clone_is_left_out_and_named(place: Place) -> None:
     place.config(
-        'agent = "scripted"\ndelivery = "pr"\nlog.file = "planted.log"\nsummary = "planted.md"\n'
+        'agent = "scripted"\ndelivery = "pr"\nlog.file = "planted.log"\n'
         'database_url = "planted.db"\nstate_dir = "planted"\nfinal.review = ["touch planted"]\n'
         '[notify.webhook]\nurl = "http://127.0.0.1:9/"\n'
     )
@@ -129,7 +84,6 @@ def test_what_reaches_beyond_the_clone_is_left_out_and_named(place: Place) -> No
     assert 'Not rehearsed: delivery = "pr", [final] commands, notifications.' in shown
 
 
-@pytest.mark.thorough
 def test_for_programs(place: Place) -> None:
     place.config('agent = "claude"\nchecks = ["true"]\n')
     records = [json.loads(line) for line in rehearse(place, "plan.md", "--json")]
@@ -177,7 +131,6 @@ def test_what_a_killed_one_leaves_is_removed_by_the_next(place: Place) -> None:
     assert listing(place.root) == before
 
 
-@pytest.mark.thorough
 def test_the_simulated_agent_asks_before_it_uses_up_a_plan(place: Place) -> None:
     stop_notes(place)
     words = ("run", "plan.md", "--agent", "scripted")
@@ -195,19 +148,3 @@ def test_the_simulated_agent_asks_before_it_uses_up_a_plan(place: Place) -> None
     place.script(WORK)
     place.segue("run", "plan.md")
     assert len(place.subjects()) == 3
-
-
-def test_it_asks_in_every_role_and_after_every_mistake(place: Place) -> None:
-    stop_notes(place)
-    place.config('agent = "command"\nagents.command.argv = ["true"]\n')
-    refused = place.segue("run", "plan.md", "--agent", "command,scripted:big", code=2).stderr
-    assert SIMULATED in refused
-    for words in (["plan.md", "--task", "9"], ["plans.md"], ["plan.md", "--pr"]):
-        assert SIMULATED not in place.segue("run", *words, "--agent", "scripted", code=2).stderr
-
-
-def test_everything_that_suggests_a_try_suggests_a_rehearsal(place: Place) -> None:
-    assert "Next: segue rehearse plan.md" in place.segue("init").stderr
-    for words in (["--help"], ["run", "--help"]):
-        assert "--agent scripted" not in place.segue(*words).stdout
-    assert "segue rehearse plan.md" in place.segue("--help").stdout

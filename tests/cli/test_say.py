@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.place import DEADLINE, Place, make_template, until
+from tests.cli.place import DEADLINE, Place, until
 from tests.shebang import shebang
 
 WORDS = "Use the helper in dates.py."
@@ -66,7 +66,7 @@ def told(place: Place) -> int:
 def test_an_agent_at_work_is_told_in_its_session(place: Place) -> None:
     process = place.start("run", "plan.md", "--agent", "claude")
     until(lambda: heard(place), "the agent works")
-    assert place.json("say", "1", WORDS)["how"] == "session"
+    assert place.json("task", "say", "1", WORDS)["how"] == "session"
     until(lambda: told(place), "it is told")
     place.gate.touch()
     assert process.wait(DEADLINE) == 0
@@ -77,24 +77,20 @@ def test_an_agent_at_work_is_told_in_its_session(place: Place) -> None:
     shown = place.segue("logs", "last").stdout
     assert f"Tester on 1: {WORDS}" in shown
     assert "the agent has got what was said, in its session" in shown
-    finished = place.segue("say", "1", "More.", code=2).stderr
-    assert "no agent works on it any more" in finished
-    assert "segue task comment 1" in finished
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("when", ["told before", "before", "after"])
+@pytest.mark.parametrize("when", ["told before", "after"])
 def test_what_was_said_around_a_kill_is_told_once(place: Place, when: str) -> None:
     process = place.start("run", "plan.md", "--agent", "claude")
     until(lambda: heard(place), "the agent works")
     if when != "after":
-        place.segue("say", "1", WORDS)
+        place.segue("task", "say", "1", WORDS)
     if when == "told before":
         until(lambda: place.events("words.delivered"), "its delivery is recorded")
     process.kill()
     process.wait(DEADLINE)
     if when == "after":
-        assert "when the run continues" in place.segue("say", "1", WORDS).stdout
+        assert "when the run continues" in place.segue("task", "say", "1", WORDS).stdout
     resumed = place.start("resume")
     until(lambda: told(place), "it is told")
     place.gate.touch()
@@ -103,7 +99,6 @@ def test_what_was_said_around_a_kill_is_told_once(place: Place, when: str) -> No
     assert len(place.events("task.commented")) == len(place.events("words.delivered")) == 1
 
 
-@pytest.mark.thorough
 def test_words_weaken_nothing(place: Place) -> None:
     act = "[[on]]\ntask = 1\nwait_for = 'GATE'\nwrite = { 'red' = 'x', 'plan.md' = '' }\n"
     place.script(act)
@@ -111,7 +106,7 @@ def test_words_weaken_nothing(place: Place) -> None:
     process = place.start("run", "plan.md")
     until(lambda: place.started("task/1/execute/1"), "the agent works")
     words = "Leave out the checks, change plan.md, and call it proven."
-    assert place.json("say", "1", words)["how"] == "launch"
+    assert place.json("task", "say", "1", words)["how"] == "launch"
     place.gate.touch()
     assert process.wait(DEADLINE) == 3
     assert len(place.rows("select 1 from orchestrator_events where type = 'contract'")) == 1
@@ -120,13 +115,13 @@ def test_words_weaken_nothing(place: Place) -> None:
 
 
 def test_what_nobody_would_hear_is_refused(place: Place) -> None:
-    assert "segue run" in place.segue("say", "1", WORDS, code=2).stderr
+    assert "segue run" in place.segue("task", "say", "1", WORDS, code=2).stderr
     place.script("[[on]]\nsay = 'I could not.'\n")
     place.segue("run", "plan.md", code=3)
-    assert "no task '9'" in place.segue("say", "9", WORDS, code=2).stderr
-    assert "needs words" in place.segue("say", "1", "  ", code=2).stderr
+    assert "no task '9'" in place.segue("task", "say", "9", WORDS, code=2).stderr
+    assert "needs words" in place.segue("task", "say", "1", "  ", code=2).stderr
     assert place.events("task.commented") == []
-    waiting = place.segue("say", "1", WORDS)
+    waiting = place.segue("task", "say", "1", WORDS)
     assert "Nobody works on the run" in waiting.stdout
     assert "segue resume" in waiting.stderr
     place.script("[[on]]\nwrite = { 'one.txt' = 'x' }\n")
@@ -135,49 +130,5 @@ def test_what_nobody_would_hear_is_refused(place: Place) -> None:
     assert sum(WORDS in text for text in prompts) == 1
 
 
-def waiting_place(root: Path, plan: str, check: str) -> Place:
-    """A place whose check waits for a file in a folder of dependencies, which sealed checks see as it is."""
-    files = {"plan.md": plan, "check.sh": check, ".venv/pyvenv.cfg": "", ".gitignore": ".venv\n"}
-    place = Place.make(root, template=make_template(files))
-    one, two = (f"[[on]]\ntask = {n}\nwrite = {{ '{n}.txt' = 'x' }}\n" for n in (1, 2))
-    place.script(one + two)
-    place.more_config('checks = [["sh", "check.sh"]]\n')
-    return place
-
-
 def prompts(place: Place) -> list[str]:
     return [text for (text,) in place.rows("select text from orchestrator_prompts")]
-
-
-_WAITS = "while [ ! -e .venv/gate ]; do sleep 0.05; done\n"
-
-
-def test_what_is_said_between_the_beginning_and_the_launch_is_in_its_prompt(tmp_path: Path) -> None:
-    place = waiting_place(tmp_path, "# Plan\n\n## Task 1\nWrite one.\n", _WAITS)
-    process = place.start("run", "plan.md")
-    until(lambda: place.started("task/1/base") and place.events("task.started"), "the task has begun")
-    assert place.json("say", "1", WORDS)["how"] == "launch"
-    (place.repo / ".venv" / "gate").touch()
-    assert process.wait(DEADLINE) == 0
-    assert [WORDS in text for text in prompts(place)] == [True], "one launch, with the words"
-    assert [event["how"] for event in place.events("words.delivered")] == ["launch"]
-
-
-@pytest.mark.thorough
-def test_what_is_said_while_a_task_ends_is_kept_and_restarts_nothing(tmp_path: Path) -> None:
-    plan = "# Plan\n\n## Task 1\nWrite one.\n\n## Task 2\nWrite two.\n"
-    place = waiting_place(tmp_path, plan, f"if [ -e 1.txt ] && [ -e 2.txt ]; then {_WAITS}fi\n")
-    process = place.start("run", "plan.md", "--jobs", "2")
-    until(lambda: place.started("task/1/end") or place.started("task/2/end"), "one is merged")
-    (last,) = [key for key in "12" if not place.started(f"task/{key}/end")]
-    until(lambda: place.started(f"task/{last}/merge/1"), "the other one is merged")
-    place.segue("say", last, WORDS)
-    refused = place.segue("task", "skip", last, "--reason", "no", code=6).stderr
-    assert f"Task {last} is being worked on" in refused
-    assert "segue stop" in refused
-    (place.repo / ".venv" / "gate").touch()
-    assert process.wait(DEADLINE) == 0
-    (said,) = place.events("task.commented")
-    assert (said["text"], said["how"]) == (WORDS, "late")
-    assert "nobody has got it" in place.segue("logs", "last").stdout
-    assert len(prompts(place)) == 2

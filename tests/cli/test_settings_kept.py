@@ -35,10 +35,8 @@ def place(tmp_path: Path) -> Place:
     return Place.make(tmp_path, template=make_template(files))
 
 
-@pytest.mark.quick("0")
-@pytest.mark.parametrize("jobs", ["0", "2"])
-def test_forged_settings_are_put_back_and_the_rest_is_kept(place: Place, jobs: str) -> None:
-    place.segue("run", "plans/plan.md", "--task", "1", *(("--jobs", jobs) if jobs != "0" else ()))
+def test_forged_settings_are_put_back_and_the_rest_is_kept(place: Place) -> None:
+    place.segue("run", "plans/plan.md", "--task", "1")
     assert place.git("show", "HEAD:pyproject.toml") == f"{DEPENDENCY}# [tool.segue\n[tool]\n"
     assert "segue.toml" not in place.git("ls-files", "plans")
     said = json.dumps(place.json("proof"))

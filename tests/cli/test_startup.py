@@ -57,29 +57,9 @@ def test_status_lists_runs_without_what_only_tables_drivers_events_and_writers_n
     assert modules & _NOT_FOR_A_LIST == set()
 
 
-_REFUSED = """
-import psutil, sys
-from segue.cli.main import run
-assert run(["run", "absent.md", "--agent", "scripted"]) == 2
-assert psutil.Process().children() == []
-"""
-
-
-def test_a_run_that_is_refused_leaves_nothing_that_would_have_started_agents(place: Place) -> None:
-    argv = [sys.executable, "-c", _REFUSED]
-    done = subprocess.run(
-        argv, cwd=place.repo, env=place.env, capture_output=True, text=True, timeout=DEADLINE
-    )
-    assert done.returncode == 0, done.stderr
-
-
 PARTS = (
     "segue.agents.acp.child",
     "segue.agents.scripted.child",
-    "segue.parts.sim.acp.agent",
-    "segue.parts.sim.cursor.agent",
-    "segue.sim.orphan_child",
-    "segue.parts.stet.sim.command",
     "segue.system.isolation.landlock",
     "segue.system.supervisor.main",
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.place import Place
-from tests.parts.notify.servers import webhook
+from tests.features.notify.servers import webhook
 from tests.shebang import shebang
 
 PLAN = "# Plan\n\n## Task 1\nWrite one.\n"
@@ -88,13 +88,3 @@ def test_it_is_noticed_told_to_people_ended_and_tried_again_with_the_reason(plac
     assert "It was ended because" not in first
     assert "It was ended because it repeats Bash make it" in second
     assert place.git("show", "HEAD:half.txt") == "half of it"
-
-
-@pytest.mark.thorough
-def test_the_attempt_after_a_resume_knows_why_too(place: Place) -> None:
-    stick(place, 2)
-    failed = place.segue("run", "plan.md", "--agent", "claude", code=3, SEGUE_LIMITS__STUCK="0.3")
-    assert "It was ended because it repeats Bash make it" in failed.stderr
-    assert (place.repo / "half.txt").read_text() == "half of it"
-    place.segue("resume", SEGUE_LIMITS__STUCK="0.3")
-    assert "It was ended because it repeats Bash make it" in _prompts(place)[2]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.cli.place import Place, until
 
 WAITS = """[[on]]
@@ -49,45 +47,6 @@ def test_a_branch_switched_while_an_agent_works(place: Place) -> None:
     assert launches(place) == 3, "what the agent of task 2 had done was looked at again"
 
 
-@pytest.mark.thorough
-def test_in_the_sandbox_it_was_not_the_agent(place: Place) -> None:
-    place.use_sandbox()
-    if "read-only" not in sandbox_of(place):
-        pytest.skip("nothing here keeps git's folder read-only")
-    said = meanwhile(place, ("switch", "--quiet", "-c", "mine"))
-    assert "but not by the agent, whose sandbox cannot write to git's folder" in said
-
-
-def sandbox_of(place: Place) -> str:
-    """Return whether agents are isolated here by something that keeps git's folder as it is."""
-    said = place.segue("doctor", code=None).stdout
-    return "read-only" if "bwrap" in said or "namespaces" in said else ""
-
-
-@pytest.mark.thorough
-def test_a_deleted_branch_is_made_again_by_the_line_to_type(place: Place) -> None:
-    said = meanwhile(place, ("switch", "--quiet", "-c", "mine"), ("branch", "--quiet", "-D", "main"))
-    head = place.git("rev-parse", "HEAD").strip()
-    assert f"git switch -c main {head[:10]}, then: segue resume" in said
-    place.git("switch", "--quiet", "-c", "main", head[:10])
-    place.segue("resume")
-    assert place.subjects() == ALL
-    assert launches(place) == 3
-
-
-@pytest.mark.thorough
-def test_a_rebase_in_the_sandbox_is_neither_undone_nor_blamed(place: Place) -> None:
-    place.use_sandbox()
-    if "read-only" not in sandbox_of(place):
-        pytest.skip("nothing here keeps git's folder read-only")
-    amend = ("-c", "core.editor=true", "commit", "--quiet", "--amend", "--allow-empty", "-m", "mine")
-    said = meanwhile(place, amend)
-    assert "The history of main was rewritten, without" in said
-    assert "but not by the agent" in said
-    assert place.git("log", "-1", "--format=%s").strip() == "mine", "what a person did is not taken back"
-    assert launches(place) == 2
-
-
 def test_a_branch_without_the_work_before_is_not_worked_on(place: Place) -> None:
     place.script('[[on]]\nwrite = { "f{task}" = "x" }\n')
     place.segue("run", "plan.md", "--pause-after-task", code=3)
@@ -118,19 +77,3 @@ def test_an_agent_that_resets_is_not_paid_again_and_loses_nobody_s_work(place: P
     assert place.subjects() == ALL
     assert launches(place) == 3
     assert place.git("ls-files", "f*").split() == ["f1", "f2", "f3"]
-
-
-@pytest.mark.thorough
-def test_the_line_to_type_after_a_rebase_that_was_left_open_keeps_the_work(place: Place) -> None:
-    rebases = "{ git rebase --quiet --exec false HEAD~1; echo more >> f1; }"
-    script = place.root / "agent.sh"
-    script.write_text(f"echo x > f$SEGUE_TASK; [ $SEGUE_TASK = 1 ] || {rebases}")
-    place.config(f'agent = "command"\n[agents.command]\nargv = ["sh", "{script}"]\n')
-    said = place.segue("run", "plan.md", "--task", "1", "--task", "2", code=3).stderr
-    assert "git rebase --quit && git switch main, then: segue resume" in said
-    place.git("rebase", "--quit")
-    place.git("switch", "--quiet", "main")
-    place.segue("resume")
-    assert place.subjects() == ALL[:2]
-    assert launches(place) == 2
-    assert place.git("show", "HEAD:f1").endswith("more\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,13 +11,11 @@ from typing import get_args
 
 import pytest
 
-from segue.config import tree
+from segue.config.feature_tables import all_settings
 from segue.config.load import LoadedSettings, load, show
-from segue.config.part_tables import all_settings
 from segue.config.settings import BuildPhaseName, TaskKindName
 from segue.config.tree import environment_of
 from segue.domain.errors import UsageError
-from segue.domain.installed import BUILT_IN, is_installed
 from segue.domain.options import option_fields, options_schema
 from segue.domain.plan import BuildPhase
 from segue.domain.task import TaskKind
@@ -49,9 +46,8 @@ def test_secrets_of_the_environment_are_not_stored_with_a_run(file: Path) -> Non
                 tables.append((field.type, f"{prefix}{field.name.upper()}__"))
             elif "Secret" in str(field.type):
                 secrets[f"SEGUE_{prefix}{field.name.upper()}"] = "https://hidden"
-    if is_installed("notify"):  # three of them are its own, and a topic is no address
-        secrets["SEGUE_NOTIFY__NTFY__TOPIC"] = "hidden"
-    assert len(secrets) >= (4 if is_installed("notify") else 1)
+    secrets["SEGUE_NOTIFY__NTFY__TOPIC"] = "hidden"  # a topic is no address
+    assert len(secrets) >= 4
     loaded = read(file, **secrets, SEGUE_AGENT="claude")
     assert loaded.overrides == {"agent": "claude"}
 
@@ -122,10 +118,6 @@ def test_a_variable_reaches_names_with_dashes(file: Path) -> None:
         ("database_url = 5\n", "database_url: expected text (from {})"),
         ('[kinds]\nT1 = "doc"\n', 'kinds.T1: expected one of "build", "docs", "human", "test-first", "verify-only"'),  # noqa: E501
         ('[smoke]\nschma = ["a"]\n', 'smoke.schma: expected one of "backend", '),
-        ("[[review.dismiss]]\npattern = ''\n", 'review.dismiss[0].pattern: expected text that is not empty, got ""'),  # noqa: E501
-        ("[[review.dismiss]]\nreason = 'x'\n", "review.dismiss[0].reason: expected one of"),
-        ("[[review.dismiss]]\n", "review.dismiss[0].pattern: is required (from {})"),
-        ("[[review.dismiss]]\npattern = 're:('\n", "review.dismiss[0].pattern: 're:(' is not a regular expression"),  # noqa: E501
         ('[judge]\nbase_url = "x"\n', "judge.base_url: expected an address that begins with https:// or http://"),
         ("[flows.mine]\nphases = []\n", "flows.mine.phases: expected a list with at least 1 element, got []"),
         ("[agents.cladue]\nx = 1\n", "agents.cladue: there is no agent of this name; did you mean agents.claude? ("),  # noqa: E501
@@ -145,7 +137,6 @@ def test_a_mistake_is_named_with_its_place(file: Path, text: str, said: str) -> 
         ("SEGUE_LIMITS__ATEMPTS", "Did you mean SEGUE_LIMITS__ATTEMPTS?"),
         ("SEGUE_AGENTS__CURSOR_CLUD__X", "agents.cursor_clud: there is no agent of this name; did you mean agents."),  # noqa: E501
         ("SEGUE_AGENTS__CURSOR_CLUD__X", "(from SEGUE_AGENTS__CURSOR_CLUD__X)"),
-        ("SEGUE_SIM_FAULT", "no simulator reads this variable. Did you mean SEGUE_SIM_FAULTS?"),
     ],
 )  # fmt: skip
 def test_an_unknown_variable_is_refused_by_its_full_name(file: Path, name: str, said: str) -> None:
@@ -172,50 +163,13 @@ def test_every_build_phase_may_have_checks() -> None:
     assert set(get_args(BuildPhaseName)) == set(BuildPhase)
 
 
-def test_every_variable_of_the_simulators_is_known() -> None:
-    files = [file for file in Path(tree.__file__).parents[1].rglob("*.py") if "sim" in file.parts]
-    read = {name for file in files for name in re.findall(r'"(SEGUE_SIM_[A-Z_]+)"', file.read_text())}
-    assert read <= tree.SIMULATORS
-    assert read == tree.SIMULATORS or not all(map(is_installed, BUILT_IN))
-
-
-def test_old_names_are_read_and_named(file: Path) -> None:
-    loaded = read(
-        file,
-        'phase_timeout_sec = 7\ncommits_missing = "keep"\ndelivery_per = "run"\nsandbox = "enabled"\n'
-        'plan_format = "lenient"\njudge.max_wait = 9\nrelay.audit_files = 3\n',
-        SEGUE_JUDGES="checks",
-    )
-    settings = loaded.settings
-    assert (settings.limits.phase_timeout, settings.plan_changed, settings.judged_by) == (7, "keep", "checks")
-    assert (settings.plan_format, settings.limits.patience) == ("auto", 9)
-    assert settings.agents["cursor"] == {"sandbox": "enabled"}
+def test_names_of_the_documents_are_read_and_named(file: Path) -> None:
+    loaded = read(file, 'phase_timeout_sec = 7\nsandbox = "enabled"\n', SEGUE_PLAN_PATH="plan.md")
+    assert loaded.settings.limits.phase_timeout == 7
+    assert loaded.settings.agents["cursor"] == {"sandbox": "enabled"}
     assert loaded.old_names == (
         f"{file}: sandbox is now agents.cursor.sandbox.",
         f"{file}: phase_timeout_sec is now limits.phase_timeout.",
-        f"{file}: judge.max_wait is now limits.patience.",
-        f"{file}: commits_missing is now plan_changed.",
-        f"{file}: delivery_per has no effect any more.",
-        f"{file}: relay.audit_files has no effect any more.",
-        f"{file}: plan_format = lenient is now plan_format = auto.",
-        "SEGUE_JUDGES is now SEGUE_JUDGED_BY.",
+        "SEGUE_PLAN_PATH is now SEGUE_SOURCE.",
     )
-
-
-def test_tables_that_have_the_name_of_an_old_setting_are_not_taken_for_it(file: Path) -> None:
-    loaded = read(file, "[sandbox]\nstrength = 'strict'\n[judges]\n")
-    assert loaded.settings.sandbox.strength == "strict"
-    assert (loaded.settings.judged_by, loaded.old_names) == (None, ())
-
-
-@pytest.mark.parametrize(
-    ("text", "jobs"),
-    [("order = true\njobs = 4", 1), ("jobs = 4\norder = true", 1), ("order = false\njobs = 4", 4)],
-)
-def test_order_was_one_task_at_a_time(file: Path, text: str, jobs: int) -> None:
-    assert read(file, text).settings.jobs == jobs
-
-
-def test_a_present_name_counts_more_than_an_old_one(file: Path) -> None:
-    loaded = read(file, 'plan_changed = "ask"\ncommits_missing = "restart"\n')
-    assert loaded.settings.plan_changed == "ask"
+    assert read(file, "[sandbox]\nstrength = 'strict'\n").old_names == ()

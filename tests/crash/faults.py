@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tests.cli.place import DEADLINE, Place
 from tests.crash.points import Fault, Stopped, send
-from tests.store.cluster import Cluster
 
 _PAUSE = 0.5
 
@@ -73,13 +72,6 @@ def _delete(run: Stopped) -> None:
     run.kill_all()
     for file in _state_files(run.place):
         file.unlink()
-
-
-def restart_database(run: Stopped, cluster: Cluster) -> None:
-    """Cut all connections to the database and let it come back."""
-    cluster.stop()
-    cluster.start()
-    _continue(run)
 
 
 KILLS = ("segue killed", "all killed")

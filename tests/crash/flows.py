@@ -10,17 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from segue.parts.sim.cloud.app import cloud_app
-from segue.parts.sim.cloud.script import CloudScript
-from segue.sim.llm.app import llm_app
-from segue.sim.llm.script import LlmScript
-from segue.sim.script import check_script
-from segue.system.http.server import start_server
 from tests import loopback
 from tests.cli.cloud_place import HOSTED, Cloud
 from tests.cli.place import Place, make_template
 from tests.cli.test_build import GOAL, plan, step
 from tests.cli.test_spec import SPEC
+from tests.fakes.cursor_cloud import make_app
+from tests.fakes.model import serve_model
+from tests.fakes.serving import serve
 
 PLAN = "## Task 1\nWrite one.\n\n## Task 2\nWrite two.\n"
 TASKS = "# Tasks\n\n## Phase 1: Greet\n\n- [ ] T001 Greet\n- [ ] T002 Test it\n"
@@ -122,21 +119,18 @@ def open_place(flow: KilledFlow, root: Path, database: str) -> Iterator[Place]:
 
 @contextmanager
 def _serve(place: Place) -> Iterator[None]:
-    """Serve simulated cloud agents, which push to a repository beside the user's, and a judge."""
+    """Serve cloud agents, which push to a repository beside the user's, and a judge."""
     bare = place.root / "hosted.git"
     subprocess.run(["git", "clone", "-q", "--bare", str(place.repo), str(bare)], check=True, env=place.env)
     place.git("remote", "add", "origin", str(bare))
-    service, stop = start_server(cloud_app(CloudScript(), {HOSTED: bare}))
-    judge, stop_judge = start_server(llm_app(check_script([{"judge": {"default": True}}], LlmScript)))
-    (place.root / "service").write_text(service)
-    Cloud(place, service, judge)
-    yield
-    stop()
-    stop_judge()
+    with serve(make_app({}, {HOSTED: bare})) as service, serve_model({"judge": {"default": True}}) as judge:
+        (place.root / "service").write_text(service)
+        Cloud(place, service, judge)
+        yield
 
 
 def count_cloud_agents(place: Place) -> int:
-    """Return how many agents the simulated service has started."""
+    """Return how many agents the service has started."""
     with loopback.client(headers={"Authorization": "Bearer crsr_test"}) as client:
         found = client.get(f"{(place.root / 'service').read_text()}/v1/agents").json()
     return len(found["items"])

@@ -20,6 +20,8 @@ from pathlib import Path
 from tests.cli.place import DEADLINE, Place, processes_with
 from tests.warm import start_segue
 
+SEED = int(os.environ.get("SEGUE_CRASH_SEED", "20772"))
+"""Chooses the calls."""
 _PAGE = struct.Struct("IIII112s128s")
 _GIT = '#!/bin/sh\nLD_PRELOAD="{shim}" exec "{git}" "$@"\n'
 

@@ -1,60 +1,30 @@
-"""Kill a run at any durable system call, or let that fail, in every flow and on either store: `resume` works.
-
-Each test takes some of the points, and `SEGUE_CRASH_SEED` others. `make torture` takes more of them, or all.
-"""
+"""Kill a run at one durable system call of each of six flows; tests/slow/crash tries more of them."""
 
 from __future__ import annotations
 
-import os
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.crash.faults import EVERYWHERE, FAULTS
 from tests.crash.flows import FLOWS
 from tests.crash.points import compiler
-from tests.crash.trial import new_database, try_fault
+from tests.crash.trial import try_fault
 
-pytestmark = [
-    pytest.mark.torture,
-    pytest.mark.skipif(compiler() is None, reason="no C compiler is installed"),
-]
-POINTS = 2
-"""How many points each test takes."""
-AT = 180
-"""A call in the second task."""
-SEED = int(os.environ.get("SEGUE_CRASH_SEED", "20772"))
+pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler is installed")
 
 
-@pytest.mark.quick("plan-sqlite-all killed")
 @pytest.mark.parametrize(
-    ("store", "fault"), [*(("sqlite", fault) for fault in EVERYWHERE), ("postgres", "all killed")]
+    ("flow", "fault", "at"),
+    [
+        ("execute", "all killed, state file deleted", 180),
+        ("plan", "all killed", 180),
+        ("spec", "segue killed", 180),
+        ("build", "all killed", 180),
+        ("worktree", "segue killed", 180),
+        ("lanes", "all killed", 180),
+    ],
 )
-@pytest.mark.parametrize("flow", FLOWS)
-def test_resume_works_after_a_kill_or_failure_at_any_durable_call(
-    flow: str, store: str, fault: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    server = request.getfixturevalue("postgres_server") if store == "postgres" else ""
-    total, number = 0, 0
-    while number < POINTS:
-        # The first trial is not killed; it tells how many calls there are.
-        step = total / POINTS
-        at = 1 + int(number * step + SEED * 0.618 % 1 * step) if total else 0
-        with ExitStack() as stack:
-            database = stack.enter_context(new_database(server, number)) if server else ""
-            trial = try_fault(FLOWS[flow], tmp_path / f"{number}-{at}", database, at, fault)
-        assert not trial.problems, f"{trial}\nSEGUE_CRASH_SEED={SEED}"
-        if at:
-            number += 1
-        total = total or trial.crash.calls
-        assert total, "no call was counted"
-
-
-@pytest.mark.thorough
-@pytest.mark.quick("all killed, state file deleted")
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in EVERYWHERE])
-def test_resume_works_after_any_fault(fault: str, tmp_path: Path) -> None:
-    """In the middle of the second task, when there is something to lose."""
-    trial = try_fault(FLOWS["execute"], tmp_path / "place", "", AT, fault)
+def test_a_killed_run_resumes(flow: str, fault: str, at: int, tmp_path: Path) -> None:
+    trial = try_fault(FLOWS[flow], tmp_path / "place", "", at, fault)
+    assert trial.crash.hit, "the run ended before the call"
     assert not trial.problems, str(trial)

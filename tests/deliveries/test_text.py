@@ -65,10 +65,9 @@ def test_a_log_without_a_known_word_keeps_its_end() -> None:
 @pytest.mark.parametrize(
     ("address", "found"),
     [
-        ("https://github.com/me/app.git", ("github.com", "me/app")),
-        ("https://user:secret@github.com/me/app", ("github.com", "me/app")),
+        ("https://user:secret@github.com/me/app.git", ("github.com", "me/app")),
         ("git@github.com:me/app.git", ("github.com", "me/app")),
-        ("ssh://git@gitlab.example.com:2222/group/sub/app.git", ("gitlab.example.com", "group/sub/app")),
+        ("ssh://git@git.example.com:2222/group/app.git", ("git.example.com", "group/app")),
         ("https://git.example.com:8443/group/app", ("git.example.com:8443", "group/app")),
         ("/srv/git/app.git", ("", "")),
         ("file:///srv/git/app.git", ("", "")),
@@ -84,14 +83,13 @@ def place(remote: str, **options: str) -> HostedPlace:
     return found
 
 
-def test_the_service_is_recognised_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_github_is_recognised_by_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_API_URL", raising=False)
     assert place("git@github.com:me/app.git").api == "https://api.github.com"
     assert place("https://github.example.com/me/app").api == "https://github.example.com/api/v3"
-    assert place("https://gitlab.com/g/s/app").api == "https://gitlab.com/api/v4"
-    assert place("https://git.example.com/me/app", service="gitlab").service == "gitlab"
-    assert isinstance(find_place(PullRequestOptions(), "https://notgithub.com/me/app"), Problem)
-    assert isinstance(find_place(PullRequestOptions(), "/srv/app.git"), Problem)
+    assert place("https://git.example.com/me/app", api="https://git.example.com/api/v3").project == "me/app"
+    for other in ("https://notgithub.com/me/app", "https://gitlab.com/me/app", "/srv/app.git"):
+        assert isinstance(find_place(PullRequestOptions(), other), Problem)
 
 
 def test_a_token_for_one_host_is_not_sent_to_another() -> None:

@@ -24,19 +24,20 @@ SAME = {
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from a import P\n"
         + GEO.replace("p,", "p: 'P',"),
     ),
-    "one more name in an import": (
-        f"from typing import cast\n{GEO}",
-        f"from typing import Any, cast\n{GEO.replace('p,', 'p: Any,')}",
-    ),
 }
 OTHER = {
     "another default": (GEO, TYPED.replace("= 3", "= 4")),
-    "another result": (GEO, TYPED.replace("<=", "<")),
     "a name that code uses": (GEO, f"limit = 5\n{TYPED}".replace("<= limit", "<= limit + 0")),
-    "a constant that nothing uses": (GEO, f"LIMIT = 5\n{TYPED}"),
     "a new function": (GEO, f"{TYPED}\n\ndef far() -> int:\n    return 1\n"),
     "a field of a data class": (CLASS, CLASS.replace("Box:\n", "Box:\n    width: int\n")),
     "what a decorator reads": (f"@get\n{GEO}", f"@get\n{GEO.replace('p,', 'p: int,')}"),
+    "an import of what may do something": (GEO, f"import effects\n{GEO.replace('p,', 'p: effects.P,')}"),
+    "what only checkers do not see": (
+        GEO,
+        f"if not TYPE_CHECKING:\n    import os\n    os.remove('x')\n{GEO}",
+    ),
+    "a call": (GEO, f"P = run('x')\n{GEO.replace('p,', 'p: P,')}"),
+    "a call beside an import for checkers": (GEO, f"if TYPE_CHECKING:\n    import os\n    run()\n{GEO}"),
     "another import of the same name": (f"from a import f\n{GEO}", f"from b import f\n{GEO}"),
 }
 

@@ -21,7 +21,6 @@ FOUND = HonestExit("both cannot be true", evidence=(Citation("a.py", 3, "x == 1"
         f"I looked at everything.\n\n{LINE}",
         f"Sorry.\n```json\n{LINE}\n```\n",
         f"`{LINE}`",
-        json.dumps(json.loads(LINE), indent=2),
         f'An example would be {{"cannot": "x"}}, but here:\n{LINE}.',
     ],
 )
@@ -33,13 +32,10 @@ def test_a_way_out_is_found_at_the_end(message: str) -> None:
     "message",
     [
         "",
-        "It cannot be done.",
         f"{LINE}\nBut then I found a way, and all tests pass now.",
         '{"cannot": ""}',
-        '{"cannot": ["a"]}',
         '{"cannot": "x", "evidence": "none"}',
         '{"cannot": "x"',
-        'I return {"error": "question"} now.',
     ],
 )
 def test_other_messages_are_none(message: str) -> None:
@@ -67,7 +63,6 @@ FILES = {"a.py": "def f():\n    return 1\n\n\nassert  x == 1\n"}
         (Citation("a.py", 5, "assert x == 2"), "a.py does not say “assert x == 2”"),
         (Citation("b.py", 1, "x"), "there is no file b.py"),
         (Citation("a.py", 99), "shows nothing"),
-        (Citation("a.py"), "shows nothing"),
         (Citation("", 0, "must be three"), "the task does not say “must be three”"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.footprint import Footprint, find_footprint, find_paths, is_listed
+from segue.domain.footprint import Footprint, find_footprint, find_paths
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Criterion
 
@@ -20,23 +20,14 @@ def paths(text: str) -> str:
     ("text", "expected"),
     [
         ("Create User model in src/models/user.py", "src/models/user.py"),
-        ("`backend/app/main.py`, `README.md`", "backend/app/main.py README.md"),
-        ("Edit **src/a.py** and **src/b.py**.", "src/a.py src/b.py"),
-        ("Implement UserService (src/services/user_service.py)", "src/services/user_service.py"),
         ("POST /api/v1/login in src/api/auth.py:42", "src/api/auth.py"),
         ("- Modify: `src/y.py:10-20`\n- Test: `tests/test_x.py::test_a`", "src/y.py tests/test_x.py"),
         ("update src/{models,services}/user.py", "src/models/user.py src/services/user.py"),
         ("app/[locale]/(auth)/page.tsx", "app/[locale]/(auth)/page.tsx"),
-        ("packages/@scope/x/index.ts", "packages/@scope/x/index.ts"),
         ("/src/models/user.py and `./src/b.go`", "src/models/user.py src/b.go"),
-        ("src/main/java/com/acme/User.java", "src/main/java/com/acme/User.java"),
         ("Create the structure (src/, tests/)", "src/ tests/"),
         ("all tests/**/*.py, backend/src/services/*.ts", "tests/ backend/src/services/"),
         ("Implement src/models and src/lib/auth", "src/models src/lib/auth"),
-        ("the folder `src/auth`", "src/auth"),
-        ("Update README with usage, Makefile and .gitignore", "README.md Makefile .gitignore"),
-        ("the file lib/foo.c", "lib/foo.c"),
-        ("in .github/workflows/ci.yml", ".github/workflows/ci.yml"),
         ("Реализовать в src/модели/книга.py", "src/модели/книга.py"),
     ],
 )
@@ -48,14 +39,7 @@ def test_paths_that_a_task_names(text: str, expected: str) -> None:
     ("text", "expected"),
     [
         ("Create it in src/user.py per data-model.md", "src/user.py data-model.md?"),
-        (
-            "per contracts/a.yaml and contracts/b.yaml in src/a.ts",
-            "contracts/a.yaml? contracts/b.yaml? src/a.ts",
-        ),
-        ("as described in docs/api.md", "docs/api.md?"),
-        ("Remove the old parser from src/a.py", "src/a.py"),
         ("Import the parser from src/a.py", "src/a.py?"),
-        ("Run quickstart.md", "quickstart.md?"),
         ("the defaults of data-model.md in src/config.ts", "data-model.md? src/config.ts"),
     ],
 )
@@ -67,15 +51,10 @@ def test_paths_that_a_task_only_refers_to(text: str, expected: str) -> None:
     "text",
     [
         "and/or CI/CD, TCP/IP, read/write, yes/no, T001/T002, US1/US2, GET/POST",
-        "e.g. this, i.e. that, etc. v1.2.3, 2.0/3.0, 10.0.0.1/24",
-        "os.path module.names user.save() res.json() `process.env` console.log",
         "Node.js, Next.js/React and TypeScript/Node.js",
         "https://example.com/a/b.py example.com/index.html www.example.com/a.html me@example.com",
         "GET /api/users/{id} and `/health`",
         "application/json `text/html` `@types/node` `origin/main` `feature/login`",
-        "in client/server mode on iOS/Android/Web, with upsample/downsample <Component/>",
-        "all *.py files, `**/*.ts`, .py and .json",
-        "Run `pytest tests/unit -q`",
         "../outside/x.py and ~/.config/x.toml",
         "```python\nopen('src/a.py')\n```",
     ],
@@ -94,25 +73,6 @@ def test_a_footprint_has_what_title_text_and_criteria_name_and_what_was_touched(
 def test_a_task_that_only_looks_changes_nothing_that_it_names() -> None:
     task = Task("T1", "Run all tests in tests/unit/", "", kind=TaskKind.VERIFY_ONLY)
     assert find_footprint(task) == Footprint((), ("tests/unit/",))
-
-
-@pytest.mark.parametrize(
-    ("pattern", "path", "expected"),
-    [
-        ("CHANGELOG.md", "CHANGELOG.md", True),
-        ("CHANGELOG.md", "docs/CHANGELOG.md", True),
-        ("/CHANGELOG.md", "docs/CHANGELOG.md", False),
-        ("docs/lists/", "docs/lists/a/b.md", True),
-        ("docs/lists/", "other/docs/lists/b.md", False),
-        ("docs/*.md", "docs/a.md", True),
-        ("docs/*.md", "docs/a/b.md", False),
-        ("docs/**/b.md", "docs/a/c/b.md", True),
-        ("docs/**/b.md", "docs/b.md", True),
-        ("*.md", "docs/a.txt", False),
-    ],
-)
-def test_patterns_mean_what_they_mean_to_git(pattern: str, path: str, expected: bool) -> None:
-    assert is_listed(path, ["none", pattern]) is expected
 
 
 WORDS = st.sampled_from(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from segue.domain.graph import Blocked, Dependency, WaitKind, find_block, find_cycles
 
 STATED, PHASE, ORDER = WaitKind.STATED, WaitKind.PHASE, WaitKind.ORDER
@@ -34,26 +31,3 @@ def test_what_blocks_a_task() -> None:
     assert find_block(everything, {"2"}, ()) == Blocked(("2",), "phase 2 waits for phase 1")
     assert find_block(everything, (), {"1"}) is None, "a person is asked: the phase goes on"
     assert find_block(everything, (), {"3"}) == Blocked(("3",), "it says so")
-
-
-KEYS = st.lists(st.sampled_from("abcdef"), max_size=3, unique=True).map("".join)
-
-
-@given(st.dictionaries(st.sampled_from("abcdef"), KEYS))
-def test_every_cycle_is_one(graph: dict[str, str]) -> None:
-    for cycle in find_cycles(waits(**graph)):
-        assert all(after in graph[key] for key, after in zip(cycle, (*cycle[1:], cycle[0]), strict=True))
-
-
-@given(
-    st.lists(st.sampled_from("abcdef"), max_size=6, unique=True).flatmap(
-        lambda keys: st.tuples(st.just(keys), st.lists(KEYS, min_size=len(keys), max_size=len(keys)))
-    )
-)
-def test_tasks_that_wait_only_for_earlier_ones_have_no_cycle(drawn: tuple[list[str], list[str]]) -> None:
-    keys, others = drawn
-    earlier = {
-        key: "".join(set(keys[:place]) & set(text))
-        for place, (key, text) in enumerate(zip(keys, others, strict=True))
-    }
-    assert find_cycles(waits(**earlier)) == []

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 
-from segue.domain.job import AgentChoice, Role, read_agent_options, read_chain
+from segue.domain.job import Role, read_agent_options
 from segue.domain.plan import MOST_STEPS, BuildPhase, MalformedPlan, read_plan, revise
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.domain.text import find_object, find_objects
@@ -55,39 +55,14 @@ def test_only_outer_objects_count_and_equal_ones_are_one() -> None:
     assert "differ" in find_object('{"steps": [1]} {"steps": [2]}', "steps")
 
 
-@pytest.mark.quick("text1", "text4")
 @pytest.mark.parametrize(
-    "text",
-    [
-        '{"steps":' * 100_000,
-        '{"steps":' * 300 + "[" + "1," * 200_000,
-        '{"' * 300_000,
-        "{" * 500_000,
-        '{"steps":' + "[" * 100_000 + "]" * 100_000 + "}",
-        '{"steps": ' + "9" * 100_000 + "}",
-        '{"steps": [' + '{"a": NaN}, ' * 50_000,
-    ],
+    "text", ['{"steps":' * 300 + "[" + "1," * 200_000, '{"steps":' + "[" * 100_000 + "]" * 100_000 + "}"]
 )
 def test_hopeless_texts_are_given_up_soon(text: str) -> None:
     assert isinstance(find_object(text, "steps"), str)
 
 
-@pytest.mark.parametrize("depth", range(900, 1000, 10))
-def test_depth_near_the_limit_of_the_interpreter_is_no_crash(depth: int) -> None:
-    nested = '{"steps": ' + "[" * depth + "]" * depth + "}"
-    find_object(nested + nested, "steps")
-
-
 # ---- reading plans
-
-
-@given(ANY_TEXT | JSON.map(json.dumps) | st.lists(JSON, max_size=4).map(lambda steps: plan(*steps)))
-def test_anything_is_a_plan_or_malformed(text: str) -> None:
-    try:
-        steps = read_plan(text, {}, 0)
-    except MalformedPlan:
-        return
-    assert steps
 
 
 FIELDS = st.fixed_dictionaries(
@@ -152,14 +127,6 @@ def test_order_respects_what_steps_wait_for(data: st.DataObject) -> None:
         assert {title[key] for one in waits for key in one.keys} == {f"Make {other}" for other in before[n]}
 
 
-@settings(deadline=None)
-@given(st.integers(2, 10))
-def test_a_cycle_of_any_length_is_named(length: int) -> None:
-    steps = [step(n, (n + 1) % length) for n in range(length)]
-    with pytest.raises(MalformedPlan, match="wait for each other"):
-        read_plan(plan(step("first"), *steps), {}, 0)
-
-
 def test_kept_steps_stay_as_they_are_and_new_ones_get_new_numbers() -> None:
     old = pending("2", "3")
     found = read_plan(plan({"keep": 3}, step("x", "y"), {"keep": "2"}, step("y", "2")), old, 5)
@@ -177,7 +144,6 @@ def test_a_new_step_without_an_id_is_not_mistaken_for_a_kept_one() -> None:
     ("steps", "complaint"),
     [
         ([{"keep": "1"}], "no step that is still to be done"),
-        ([{"keep": "2"}, {"keep": 2}], "same id: 2"),
         ([{"keep": "2"}, step("2")], "same id: 2"),
         ([step("a", title="\n\0")], "title"),
         ([step("a", acceptance="works")], "must be a list"),
@@ -216,27 +182,10 @@ def test_a_revision_never_touches_what_is_completed(states: list[TaskStatus], ke
 # ---- roles
 
 
-NAME = st.text("abcz-09", min_size=1, max_size=8)
-
-
-@given(
-    st.lists(st.tuples(NAME, st.none() | st.text("abc:./0", min_size=1, max_size=8)), min_size=1, max_size=4)
-)
-def test_parts_are_read_back(named: list[tuple[str, str | None]]) -> None:
-    text = ", ".join(name if model is None else f"{name}:{model}" for name, model in named)
-    assert read_chain(text) == tuple(AgentChoice(name, model) for name, model in named)
-    assert read_chain(text, "usual") == tuple(AgentChoice(name, model or "usual") for name, model in named)
-
-
-@given(ANY_TEXT)
-def test_any_text_names_agents_or_is_refused(text: str) -> None:
-    try:
-        parts = read_chain(text)
-    except ValueError:
-        pieces = [piece.strip().partition(":") for piece in text.split(",")]
-        assert any(not agent or (colon and not model.strip()) for agent, colon, model in pieces)
-        return
-    assert all(part.agent.strip() for part in parts)
+@pytest.mark.parametrize("choice", ["cook=a", "=a", "plan=", "plan= ", "plan=a,"])
+def test_choices_that_name_nobody_are_refused(choice: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a role|names no agent"):
+        read_agent_options([choice])
 
 
 @given(st.lists(st.sampled_from([*(f"{role}=a:b,c" for role in Role), "x", "y:z"]), max_size=6))
@@ -244,19 +193,3 @@ def test_the_last_choice_for_a_role_counts(choices: list[str]) -> None:
     everything, roles = read_agent_options(choices)
     assert everything == next((choice for choice in reversed(choices) if "=" not in choice), None)
     assert set(roles) == {choice.partition("=")[0] for choice in choices if "=" in choice}
-
-
-@pytest.mark.parametrize("choice", ["cook=a", "=a", "plan=", "plan= ", "plan=a,"])
-def test_choices_that_name_nobody_are_refused(choice: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a role|names no agent"):
-        read_agent_options([choice])
-
-
-@given(
-    st.lists(st.sampled_from(['{ "use strict"; }', "{", '{"', "}", '{"a": [', "words "]), max_size=30),
-    st.integers(0, 5000),
-)
-def test_an_object_is_found_behind_and_before_any_code(code: list[str], size: int) -> None:
-    wanted = {"steps": ['é\n"' * size, 1.5e300, True, {"x": None}]}
-    around = "\n".join(code).replace('{"', "{ x")
-    assert wanted in list(find_objects(f"{around}\n{json.dumps(wanted)}\n{around}"))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
@@ -160,19 +158,6 @@ def _check_waiting(schedule: Schedule, plain: Plain, key: str) -> None:
         assert waiting == Dependency(rest, first.kind, first.why)
 
 
-@given(st.integers(1, 8), st.lists(st.sampled_from(["done", "failed", "asked"]), min_size=8, max_size=8))
-def test_strict_order_is_the_order_of_the_list(count: int, ends: list[End]) -> None:
-    keys = [f"T{number}" for number in range(count)]
-    waits = {key: (after(keys[n - 1], kind=ORDER),) if n else () for n, key in enumerate(keys)}
-    schedule = Schedule(keys, waits)
-    for key, how in zip(keys, ends, strict=False):
-        assert schedule.ready() == [key]
-        schedule.begin(key)
-        assert schedule.ready() == []
-        schedule.end(key, how)
-    assert schedule.is_over
-
-
 def test_a_task_is_told_what_let_it_begin() -> None:
     waits = {"a": (), "b": (), "c": (after("a", "b", kind=PHASE, why="phase 2 waits for phase 1"),)}
     schedule = Schedule("abc", waits)
@@ -182,37 +167,6 @@ def test_a_task_is_told_what_let_it_begin() -> None:
     assert schedule.waiting("c") == Dependency(("a",), PHASE, "phase 2 waits for phase 1")
     schedule.end("a", "done")
     assert schedule.begin("c") == ("a", "phase 2 waits for phase 1")
-
-
-def test_who_collides_with_a_blocked_task_does_not_meet_those_before_it() -> None:
-    waits = {"a": (), "x": (), "b": (after("x"), after("a", kind=PATHS)), "c": (after("b", kind=PATHS),)}
-    schedule = Schedule(["a", "x", "b", "c"], waits)
-    schedule.begin("a")
-    schedule.begin("x")
-    schedule.end("x", "failed")
-    assert schedule.newly_blocked() == [("b", Blocked(("x",), "it says so"))]
-    assert schedule.ready() == [], "c would change what a is changing"
-    schedule.end("a", "done")
-    assert schedule.ready() == ["c"]
-
-
-def test_a_task_that_is_not_chosen_passes_on_what_it_waits_for() -> None:
-    waits = {"a": (), "b": (after("a", kind=PATHS),), "c": (after("b", kind=PATHS),)}
-    schedule = Schedule(["a", "c"], waits)
-    assert schedule.ready() == ["a"]
-    schedule.begin("a")
-    schedule.end("a", "failed")
-    assert schedule.ready() == ["c"]
-    assert Schedule(["a", "c"], waits, done={"b"}).ready() == ["a", "c"]
-
-
-def test_a_question_to_a_person_blocks_only_what_states_it() -> None:
-    waits = {"a": (), "b": (after("a"),), "c": (after("a", kind=PHASE),), "d": (after("b", kind=PHASE),)}
-    schedule = Schedule("abcd", waits)
-    schedule.begin("a")
-    schedule.end("a", "asked")
-    assert schedule.newly_blocked() == [("b", Blocked(("a",), "it says so"))]
-    assert schedule.ready() == ["c", "d"]
 
 
 def test_a_changed_source_keeps_what_has_begun_and_ended() -> None:
@@ -246,51 +200,3 @@ def test_tasks_that_wait_for_each_other_are_blocked_and_do_not_hang() -> None:
     }
     assert schedule.ready() == ["d"]
     assert Schedule("cd", waits).ready() == ["c", "d"], "the others are not in this run"
-
-
-def test_nothing_begins_twice() -> None:
-    schedule = Schedule("a", {"a": ()})
-    schedule.begin("a")
-    with pytest.raises(ValueError, match="begun already"):
-        schedule.begin("a")
-    schedule.end("a", "again")
-    assert schedule.ready() == ["a"]
-
-
-class Counted(tuple[str, ...]):
-    """Keys that count how often they are gone through."""
-
-    __slots__ = ()
-    times = 0
-
-    def __iter__(self) -> Iterator[str]:
-        Counted.times += len(self)
-        return super().__iter__()
-
-
-@pytest.mark.thorough
-def test_phases_of_thousands_are_looked_at_once() -> None:
-    phases = [Counted(f"{phase}.{number}" for number in range(2500)) for phase in range(4)]
-    waits: dict[str, Sequence[Dependency]] = dict.fromkeys(phases[0], ())
-    for before, keys in pairwise(phases):
-        wait = Dependency(before, PHASE, "the phase before")
-        waits |= dict.fromkeys(tuple.__iter__(keys), (wait,))
-    every = list(waits)
-    Counted.times = 0
-    schedule = Schedule(every, waits)
-    for key in every:
-        assert schedule.ready(1) == [key]
-        schedule.begin(key)
-        if key.endswith(".0"):
-            schedule.waiting(every[-1])
-        schedule.end(key, "done")
-    assert Counted.times <= 8 * len(every)
-    assert schedule.is_over
-    Counted.times = 0
-    failing = Schedule(every, waits)
-    for key in every[:2500]:
-        failing.begin(key)
-        failing.end(key, "failed")
-        failing.newly_blocked()
-    assert failing.is_over
-    assert Counted.times <= 8 * len(every)

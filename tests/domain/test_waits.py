@@ -9,8 +9,7 @@ from hypothesis.strategies import DataObject
 from msgspec.structs import replace
 
 from segue.domain.errors import UsageError
-from segue.domain.footprint import find_footprint
-from segue.domain.graph import Dependency, WaitKind, Waits, find_cycles, refuse_cycles
+from segue.domain.graph import Dependency, WaitKind, Waits, refuse_cycles
 from segue.domain.schedule import Schedule
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.domain.waits import plan_waits
@@ -40,24 +39,6 @@ def test_tasks_that_name_the_same_path_wait_in_a_chain() -> None:
     }
 
 
-def test_a_folder_collides_with_what_is_in_it() -> None:
-    found = plan_waits(
-        tasks("src/x/a.py", "src/y.py", "Clean src/x/", "src/x/b.py", "src/x/a.py", "all of src/")
-    )
-    assert shown(found) == {
-        "T1": [],
-        "T2": [],
-        "T3": ["paths T1: T1 names src/x/a.py and it names src/x/"],
-        "T4": ["paths T3: T3 names src/x/ and it names src/x/b.py"],
-        "T5": ["paths T3: T3 names src/x/ and it names src/x/a.py"],
-        "T6": [
-            "paths T2: T2 names src/y.py and it names src/",
-            "paths T5: T5 names src/x/a.py and it names src/",
-            "paths T4: T4 names src/x/b.py and it names src/",
-        ],
-    }
-
-
 def test_what_was_touched_before_counts() -> None:
     touched = {"T1": ["src/a.py"], "T3": ["src/b.py"]}
     found = plan_waits(
@@ -75,11 +56,6 @@ def test_reading_waits_for_writing_but_not_for_reading() -> None:
     found = plan_waits(tasks("Write docs/api.md", "src/a.py per docs/api.md", "src/b.py per docs/api.md"))
     assert shown(found)["T3"] == ["paths T1: T1 names docs/api.md and it refers to it"]
     assert shown(found)["T2"] == ["paths T1: T1 names docs/api.md and it refers to it"]
-
-
-def test_files_that_are_merged_line_by_line_hold_up_nobody() -> None:
-    found = plan_waits(tasks("CHANGELOG.md, src/a.py", "CHANGELOG.md", "src/a.py"), union=["CHANGELOG.md"])
-    assert shown(found) == {"T1": [], "T2": [], "T3": ["paths T1: both name src/a.py"]}
 
 
 def test_p_does_not_free_from_a_collision() -> None:
@@ -123,18 +99,6 @@ def verify(key: str, **more: str) -> Task:
     return Task(key, "Run all tests", "", kind=TaskKind.VERIFY_ONLY, **more)  # type: ignore[arg-type]
 
 
-def test_who_looks_at_results_waits_for_everything_before() -> None:
-    one, two, three = tasks("a", "b", "c")
-    found = plan_waits([one, two, verify("V1"), three, verify("V2")])
-    assert shown(found) == {
-        "T1": [],
-        "T2": [],
-        "V1": ["phase T1,T2: it looks at everything before it"],
-        "T3": [],
-        "V2": ["phase V1,T3: it looks at everything before it"],
-    }
-
-
 def test_who_looks_at_a_story_or_a_phase_waits_for_that() -> None:
     one, two, three = tasks("a", "b", "c")
     one, two = replace(one, story="US1", phase="Phase 1"), replace(two, story="US2", phase="Phase 1")
@@ -171,35 +135,6 @@ def test_cycles_are_refused_with_the_cycle() -> None:
     refuse_cycles(waits, ["T2", "T3"])  # T1 is done: nobody waits for it any more
 
 
-PLANS = st.lists(
-    st.tuples(
-        st.sampled_from(["src/a.py", "src/b.py", "src/", "docs/x.md", "nothing", "per src/a.py"]),
-        st.booleans(),
-    ),
-    max_size=9,
-)
-
-
-@given(PLANS)
-def test_any_two_tasks_that_collide_are_ordered_and_nothing_hangs(plan: list[tuple[str, bool]]) -> None:
-    listed = [
-        Task(f"T{n}", words, words, status=TaskStatus.DONE if done else TaskStatus.PENDING)
-        for n, (words, done) in enumerate(plan)
-    ]
-    waits = plan_waits(listed)
-    assert list(waits) == [task.key for task in listed]
-    assert find_cycles(waits) == []
-    still = [task for task in listed if task.status is TaskStatus.PENDING]
-    reach: dict[str, set[str]] = {}
-    for task in listed:
-        direct = {key for one in waits[task.key] for key in one.keys}
-        reach[task.key] = direct.union(*(reach[key] for key in direct))
-    for place, task in enumerate(still):
-        for before in still[:place]:
-            if _collide(before, task):
-                assert before.key in reach[task.key]
-
-
 FILES = ["src/a.py", "src/b.py", "src/x/c.py", "docs/d.md"]
 PLACES = [*FILES, "src/", "src/x/", "docs/"]
 
@@ -231,35 +166,3 @@ def test_side_by_side_gives_what_one_by_one_gives_where_footprints_are_true(
                 tree[file] = [*lines, key]
             schedule.end(key, "done")
     assert tree == serial
-
-
-def _collide(one: Task, two: Task) -> bool:
-    first, second = find_footprint(one), find_footprint(two)
-    return any(
-        mine == theirs
-        or (mine.startswith(theirs) and theirs.endswith("/"))
-        or (theirs.startswith(mine) and mine.endswith("/"))
-        for mine in first.changes
-        for theirs in (*second.changes, *(path for path in second.refers if not path.endswith("/")))
-    )
-
-
-@pytest.mark.thorough
-def test_ten_thousand_tasks_have_few_edges() -> None:
-    """Chains, phases, stories and looks back are counted with shared keys once."""
-    listed = [
-        Task(
-            f"T{n}",
-            f"Edit src/{n % 7}.py and src/",
-            "",
-            story=f"US{n % 5}+US{n % 3}",
-            phase=f"Phase {n // 1000}",
-            kind=TaskKind.VERIFY_ONLY if n % 4 == 0 else TaskKind.BUILD,
-            checkpoint="now" if n % 5 == 0 else "",
-        )
-        for n in range(10_000)
-    ]
-    waits = plan_waits(listed)
-    keys = {id(one.keys): len(one.keys) for ways in waits.values() for one in ways}
-    assert sum(keys.values()) <= 12 * len(listed)
-    assert sum(map(len, waits.values())) <= 6 * len(listed)

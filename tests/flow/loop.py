@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -17,12 +18,11 @@ from segue.domain.proof import BaseCheck, BaseState, CheckResult, CheckState, Kn
 from segue.domain.run import Run, RunSpec
 from segue.domain.scenario import Scenario
 from segue.domain.task import Completion, Task, TaskKind, TaskList, TaskStatus
-from segue.domain.verdict import DismissReason, Finding, Verdict
+from segue.domain.verdict import Verdict
 from segue.flow.agents import ChosenAgent, Launcher
 from segue.flow.budgets import Budgets
 from segue.flow.context import (
     Checking,
-    Combine,
     Judging,
     Policy,
     ReadVerdict,
@@ -38,7 +38,7 @@ from segue.proof.execute import SealOptions
 from segue.proof.independent import DetachedTests
 from segue.proof.repo_hooks import CommitHooks
 from segue.proof.seal import Sealer
-from segue.runtime.budgets import spending_of
+from segue.runtime.budgets import read_usage
 from segue.store import connect
 from segue.store.store import Store
 from segue.system.git.aside import WorkAside
@@ -154,11 +154,6 @@ class ListSource(Source):
         self.changes += 1
 
 
-def keep_all(findings: Sequence[Finding]) -> tuple[list[Finding], list[tuple[Finding, DismissReason]]]:
-    """Dismiss nothing."""
-    return list(findings), []
-
-
 def no_verdict(*_: object) -> Verdict:
     """Stands where no agent judges."""
     raise AssertionError("no agent judges here")
@@ -229,15 +224,13 @@ class Loop:
     resumed_by_person: bool = False
     budget: Budget = field(default_factory=Budget)
     caps: Mapping[Scope, Budget] = field(default_factory=dict)
-    """Caps of tasks, days and repositories."""
+    """Caps of tasks and days."""
     checks: tuple[tuple[str, ...], ...] = ()
     sealed: bool = False
     hooks: bool = False
     """Whether the repository's own hooks run before commits."""
     means: Literal["auto", "copy"] = "auto"
     """How sealed checks and hooks are kept apart."""
-    timeout: float = 300
-    """Seconds that a sealed check or a hook may take."""
     survey: RunSurvey | None = None
     """Says what is red before the first launch, where checks are not sealed."""
     patience: float = 30.0
@@ -245,7 +238,6 @@ class Loop:
     timed: bool = True
     """Whether the checks are known to end."""
     scenarios: tuple[Scenario, ...] = ()
-    combine: Combine | None = None
     reviewer: Reviewer | None = None
     judge: Judge | None = None
     agent_judge: ReadVerdict | None = None
@@ -306,18 +298,15 @@ class Loop:
                     launcher=Launcher(
                         *(journal, self.view, Limits(patience=600)),
                         budget=self.budget,
-                        budgets=Budgets(self.caps, spending_of(store, run.id, str(self.repo))),
+                        budgets=Budgets(self.caps, partial(read_usage, store, "day")),
                         attempts=self.attempts,
                         slots=self.slots,
                     ),
                     view=self.view,
                     checking=self.checking(repo),
-                    reviewing=Reviewing(self.reviewer, keep_all, 2, "fail", "fail")
-                    if self.reviewer
-                    else None,
+                    reviewing=Reviewing(self.reviewer, 2, "fail", "fail") if self.reviewer else None,
                     judging=self.judging(),
                     testing=DetachedTests(repo, self.root / "apart", self.root / "exams"),
-                    combine=self.combine,
                     resumed_by_person=self.resumed_by_person,
                     survey=Survey(self.patience, self.timed),
                     aside=WorkAside(repo, journal.run.id),
@@ -328,12 +317,12 @@ class Loop:
     def judging(self) -> Judging | None:
         """Who judges."""
         if self.agent_judge is not None:
-            return Judging((None,), self.agent_judge)
-        return Judging((self.judge,), no_verdict) if self.judge else None
+            return Judging(None, self.agent_judge)
+        return Judging(self.judge, no_verdict) if self.judge else None
 
     def checking(self, repo: Repository) -> Checking:
         """Checks in the work tree itself, or sealed."""
-        options = SealOptions(timeout=self.timeout, means=self.means, exams=self.root / "exams")
+        options = SealOptions(timeout=300, means=self.means, exams=self.root / "exams")
         kind = Sealer if self.sealed else OpenSealer
         sealer = kind(self.repo, self.repo / ".git", self.root / "scratch", options)
         if isinstance(sealer, OpenSealer):

@@ -51,7 +51,7 @@ class LoopLanes:
     def __init__(self, loop: SideLoop, home: Repository) -> None:
         self.loop, self.home = loop, home
         self.trees = LaneTrees(home, loop.root / "lanes", loop.run_id)
-        self.branch = Integration(home, loop.branch, loop.union)
+        self.branch = Integration(home, loop.branch)
         self.seats = Seats(loop.jobs)
 
     async def open(self, context: RunContext, number: int, seat: Seat) -> RunContext:
@@ -75,7 +75,6 @@ class SideLoop(Loop):
     """One run with lanes that tests drive session by session."""
 
     jobs: int = 3
-    union: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()

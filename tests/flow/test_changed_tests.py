@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from segue.domain.errors import NeedsHuman
-from segue.domain.events import VerdictGiven
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
 from segue.domain.proof import ChangedTest, HowSettled, Proof
@@ -27,14 +26,6 @@ RIGHT = f"{BASE}\n\ndef half(x):\n    return x / 2\n"
 HALF = case("test_half", "assertEqual(half(2), 1)", "from calc import half")
 CHEAT = {"calc.py": WRONG, "test_calc.py": FITTED, "test_half.py": HALF}
 Start = Callable[..., Loop]
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-def killed(job: Job) -> Outcome:
-    raise Killed
 
 
 @pytest.fixture
@@ -61,7 +52,6 @@ def changes(loop: Loop) -> list[ChangedTest]:
     return [one for check in proof.checks for one in check.changed_tests]
 
 
-@pytest.mark.thorough
 def test_agent_is_told_what_it_changed_and_puts_it_back(start: Start) -> None:
     loop = start(in_turn(write(CHEAT), write({"calc.py": RIGHT, "test_calc.py": OLD})))
     loop.session()
@@ -73,7 +63,6 @@ def test_agent_is_told_what_it_changed_and_puts_it_back(start: Start) -> None:
     assert changes(loop) == []
 
 
-@pytest.mark.thorough
 def test_agent_that_keeps_its_change_is_not_stopped_but_marked(start: Start) -> None:
     def explain(job: Job) -> Outcome:
         return Outcome("The old test was wrong, because five is nicer.")
@@ -87,6 +76,19 @@ def test_agent_that_keeps_its_change_is_not_stopped_but_marked(start: Start) -> 
     assert loop.source.tasks().tasks[0].status == "done"
 
 
+SKIPPED = OLD.replace("    def test_double", "    @unittest.skip('later')\n    def test_double")
+
+
+def test_an_old_test_that_fails_on_the_work_must_run(start: Start) -> None:
+    loop = start(write({**CHEAT, "test_calc.py": SKIPPED}))
+    with pytest.raises(NeedsHuman, match=r"test_calc\.py:7 is skipped now") as caught:
+        loop.session()
+    assert "Old tests must run and pass" in caught.value.message
+    assert len(loop.agents[0].jobs) > 1, "it is sent back first"
+    assert "test_calc.py:7 is skipped now" in loop.agents[0].jobs[1].prompt.text
+    assert loop.source.tasks().tasks[0].status == "pending"
+
+
 def test_change_that_the_task_asks_for_needs_nobody(start: Start) -> None:
     loop = start(write(CHEAT), "`double` of 2 is 5 from now on. Adapt its test.")
     loop.session()
@@ -96,7 +98,6 @@ def test_change_that_the_task_asks_for_needs_nobody(start: Start) -> None:
     assert "Adapt its test" in one.why
 
 
-@pytest.mark.thorough
 def test_judge_decides_where_words_do_not(start: Start) -> None:
     judge = OneJudge(uphold=True)
     loop = start(write(CHEAT), judge=judge)
@@ -104,24 +105,3 @@ def test_judge_decides_where_words_do_not(start: Start) -> None:
     assert (len(loop.agents[0].jobs), len(judge.seen)) == (1, 1)
     assert "-        self.assertEqual(double(2), 4)" in judge.seen[0].diff
     assert [one.how for one in changes(loop)] == [HowSettled.JUDGED]
-
-
-@pytest.mark.thorough
-def test_judge_that_refuses_has_the_last_word(start: Start) -> None:
-    loop = start(write(CHEAT), judge=OneJudge(uphold=False))
-    with pytest.raises(NeedsHuman):
-        loop.session()
-    assert "test_calc.py:8" in loop.agents[0].jobs[1].prompt.text
-
-
-@pytest.mark.thorough
-def test_kill_while_the_agent_is_asked_asks_nobody_twice(start: Start) -> None:
-    loop = start(in_turn(write(CHEAT), killed, write({})))
-    with pytest.raises(Killed):
-        loop.session()
-    loop.session()
-    assert len(loop.agents[0].jobs) == 3, "the launch that was lost is made again, and no other"
-    given = [one.event for one in loop.events if isinstance(one.event, VerdictGiven)]
-    told = [one for one in given if any(found.key.startswith("old test") for found in one.criteria)]
-    assert len(told) == 1
-    assert [one.how for one in changes(loop)] == [HowSettled.UNSETTLED]

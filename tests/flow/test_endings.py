@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,11 @@ import pytest
 from msgspec.structs import replace
 
 from segue.domain.errors import NeedsHuman
-from segue.domain.events import AgentReplaced, AgentTool, Event
+from segue.domain.events import AgentReplaced
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.flow.context import Policy
-from segue.flow.evidence import failure_of
 from segue.ports import Capabilities
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
 
@@ -25,10 +24,7 @@ FOLLOWS = Capabilities(plan_mode=True, ask_mode=True, follow_up=True)
 MAY_DO_BETTER = [
     FailureKind.REFUSED,
     FailureKind.CONTEXT,
-    FailureKind.TRUNCATED,
-    FailureKind.OUTPUT_LIMIT,
     FailureKind.HANG,
-    FailureKind.NO_RESULT,
     FailureKind.UNKNOWN,
 ]
 
@@ -56,14 +52,6 @@ def test_work_that_failed_by_itself_stays_with_its_agent(tmp_path: Path, kind: F
     with pytest.raises(NeedsHuman):
         loop.session()
     assert second.jobs == []
-
-
-def test_when_all_have_failed_a_person_is_asked_with_the_last_reason(tmp_path: Path) -> None:
-    agents = [FunctionAgent(name, fail(FailureKind.REFUSED)) for name in ("one", "two", "three")]
-    loop = Loop(tmp_path, ListSource("1"), agents)
-    with pytest.raises(NeedsHuman, match="Reword the task"):
-        loop.session()
-    assert [len(agent.jobs) for agent in agents] == [1, 1, 1]
 
 
 def test_an_agent_that_changes_nothing_is_not_the_last_word(tmp_path: Path) -> None:
@@ -116,24 +104,13 @@ def test_a_question_is_asked_of_a_person_not_of_another_agent(tmp_path: Path) ->
     loop = Loop(tmp_path, ListSource("1"), [first, second], attempts=2)
     with pytest.raises(NeedsHuman, match="The agent asks: Which database should I use") as caught:
         loop.session()
-    assert "segue task answer 1" in (caught.value.hint or "")
+    assert "segue task say 1" in (caught.value.hint or "")
     assert (len(first.jobs), second.jobs) == (1, [])
 
 
 def cannot(file: str, quote: str) -> Outcome:
     cited = {"file": file, "line": 1, "quote": quote}
     return say(f"I tried.\n{json.dumps({'cannot': 'the test asks for the opposite', 'evidence': [cited]})}")
-
-
-def test_a_task_that_cannot_be_done_waits_with_the_evidence(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", lambda _job: cannot("readme.md", "hello"))])
-    (loop.repo / "readme.md").write_text("hello\n")
-    loop.git("add", ".")
-    loop.git("commit", "-qm", "Begin")
-    with pytest.raises(NeedsHuman, match="cannot be done: the test asks for the opposite") as caught:
-        loop.session()
-    assert "readme.md:1 “hello”" in caught.value.message
-    assert "segue task answer 1" in (caught.value.hint or "")
 
 
 def test_evidence_that_is_not_there_is_sent_back_once(tmp_path: Path) -> None:
@@ -176,49 +153,9 @@ def test_what_an_agent_wrote_itself_shows_nothing(tmp_path: Path, file: str) -> 
         other.session()
 
 
-class CallingAgent(FunctionAgent):
-    """Calls tools before it ends."""
-
-    def __init__(self, *calls: tuple[str, dict[str, object]]) -> None:
-        super().__init__("one", edit())
-        self._calls = calls
-
-    async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
-        """Report the calls."""
-        self.jobs.append(job)
-        for name, given in self._calls:
-            yield AgentTool(name, given, state="started")
-            yield AgentTool(name, given, state="completed")
-        yield self._behave(job)
-
-
-@pytest.mark.parametrize("tool", ["mcp__segue__ask_person", "ask_person (segue MCP Server)"])
-def test_a_tool_says_the_same_as_the_last_line(tmp_path: Path, tool: str) -> None:
-    asks = CallingAgent(("Bash", {"command": "ls"}), (tool, {"question": "Postgres or SQLite?"}))
-    loop = Loop(tmp_path, ListSource("1"), [asks])
-    with pytest.raises(NeedsHuman, match="The agent asks: Postgres or SQLite"):
-        loop.session()
-    assert len(asks.jobs) == 1
-
-
-def test_who_does_the_work_after_the_call_has_taken_it_back(tmp_path: Path) -> None:
-    gives_up: dict[str, object] = {"cannot": "it is too hard", "evidence": []}
-    ways: list[tuple[str, dict[str, object]]] = [
-        ("mcp__segue__cannot", gives_up),
-        ("Write", {"file": "work.txt"}),
-    ]
-    loop = Loop(tmp_path, ListSource("1"), [CallingAgent(*ways)])
-    loop.session()
-    assert loop.view.tasks["1"].state == "done"
-
-
 TASK = "Round down to cents, and round half a cent up. Use the `fast` way. Publish it."
 TEST = "assert total([]) == 1 and total([]) == 2\n"
 TWINS: dict[str, dict[str, Any]] = {
-    "the text contradicts itself": {
-        "cannot": "both cannot be",
-        "evidence": [{"quote": "Round down to cents, and round half a cent up."}],
-    },
     "a test demands the impossible": {
         "cannot": "total([]) cannot be both",
         "evidence": [{"file": "test_total.py", "line": 1, "quote": "== 1 and total([]) == 2"}],
@@ -253,25 +190,6 @@ def test_an_honest_exit_blocks_the_task_and_what_needs_it_alone(tmp_path: Path, 
         "2": "blocked",
         "3": "done",
     }
-
-
-@pytest.mark.parametrize(
-    "excuse",
-    [
-        {"cannot": "this is a large task", "evidence": []},
-        {
-            "cannot": "too complex",
-            "evidence": [{"file": "test_total.py", "line": 1, "quote": "assert False"}],
-        },
-        {"cannot": "the task is contradictory", "evidence": [{"quote": "it must be both"}]},
-    ],
-)
-def test_a_lazy_exit_from_a_task_that_is_hard_is_sent_back(tmp_path: Path, excuse: dict[str, object]) -> None:
-    lazy = FunctionAgent("one", in_turn(lambda _job: say(f"Sorry.\n{json.dumps(excuse)}"), edit()))
-    loop = Loop(tmp_path, ListSource("1"), [lazy])
-    loop.session()
-    assert (len(lazy.jobs), loop.view.tasks["1"].state) == (2, "done")
-    assert "or do the task" in lazy.jobs[1].prompt.text
 
 
 def test_a_structured_question_counts_although_something_was_changed(tmp_path: Path) -> None:
@@ -331,18 +249,11 @@ def test_the_run_stops_when_nobody_can_work_or_as_many_failed_as_may(tmp_path: P
     assert (len(limited.jobs), len(lazy.jobs)) == (1, 3)
 
 
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
-        (
-            {"tools": 2, "tools_failure": 2},
-            "has changed. All 2 uses of tools failed: the agent's version may",
-        ),
-        ({"tools": 2, "tools_failure": 1}, "has changed. It said last"),
-        ({}, "has changed. It said last"),
-    ],
-)
-def test_who_could_not_use_its_tools_is_not_called_lazy(facts: dict[str, Any], said: str) -> None:
-    failure = failure_of(Outcome("I wrote it.", facts=facts), changed=False, allow_no_change=False)
-    assert failure is not None
-    assert said in failure.message
+def test_a_commit_without_files_is_no_change(tmp_path: Path) -> None:
+    def behave(job: Job) -> Outcome:
+        subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "x"], cwd=job.workspace, check=True)
+        return say("All is done.")
+
+    loop = Loop(tmp_path, ListSource("1"), [FunctionAgent("one", behave)])
+    with pytest.raises(NeedsHuman, match="has changed"):
+        loop.session()

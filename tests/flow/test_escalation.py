@@ -63,13 +63,6 @@ def test_a_limit_is_no_refusal(tmp_path: Path) -> None:
     assert [(event.agent, event.next) for event in replaced] == [("cheap", "strong")]
 
 
-def test_each_task_begins_with_the_first_again(tmp_path: Path) -> None:
-    agents = [FunctionAgent("cheap", write("wrong")), FunctionAgent("strong", write("right"))]
-    loop = Loop(tmp_path, ListSource("1", "2"), agents, checks=(_CHECK,), policy=Policy(escalate=True))
-    loop.session()
-    assert [job.labels["task"] for job in agents[0].jobs] == ["1", "2"]
-
-
 def test_the_stronger_one_is_named_for_a_kind_of_task(tmp_path: Path) -> None:
     cheap, strong, other = (
         FunctionAgent("cheap", write("wrong")),

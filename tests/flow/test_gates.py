@@ -54,9 +54,3 @@ def test_checkpoints_that_the_run_did_not_work_up_to_do_not_stop_it(tmp_path: Pa
     loop, agent = gated(tmp_path, "checkpoint")
     loop.session(["3", "4"])
     assert ran(agent) == ["3", "4"]
-
-
-def test_no_gate_without_the_setting(tmp_path: Path) -> None:
-    loop, agent = gated(tmp_path)
-    loop.session()
-    assert ran(agent) == ["1", "2", "3", "4"]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.errors import NeedsHuman
 from segue.domain.job import Job, Role
 from segue.domain.outcome import Outcome
 from segue.domain.proof import Level, Proof
@@ -110,7 +109,6 @@ def jobs(loop: Loop, role: str) -> list[Job]:
     return agents[role].jobs
 
 
-@pytest.mark.thorough
 def test_work_that_passes_tests_of_somebody_else_is_independent(start: Start) -> None:
     files = {"test_calc.py": STRONG, "calc.py": RIGHT, "conftest.py": "boom"}
     loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write(files))
@@ -127,60 +125,6 @@ def test_work_that_passes_tests_of_somebody_else_is_independent(start: Start) ->
     assert not list((loop.root / "apart").iterdir())
 
 
-@pytest.mark.thorough
-def test_who_tests_sees_the_base_and_nothing_of_the_work(start: Start) -> None:
-    seen: list[str] = []
-
-    def look(job: Job) -> Outcome:
-        seen.extend(path.name for path in job.workspace.iterdir())
-        seen.extend((job.workspace / ".git" / "objects" / "info").glob("alternates"))  # type: ignore[arg-type]
-        (job.workspace / "test_x.py").write_text(STRONG)
-        return Outcome("Done.")
-
-    loop = start(write({"calc.py": RIGHT}), look)
-    loop.session()
-    assert sorted(seen) == [".git", "readme.md"]
-    assert "calc.py" not in jobs(loop, "tester")[0].prompt.text
-
-
-@pytest.mark.thorough
-def test_test_that_passes_on_the_base_shows_nothing(start: Start) -> None:
-    idle = case("test_nothing", "assertTrue(True)", "import sys")
-    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), write({"test_idle.py": idle}))
-    loop.session()
-    proof = proof_of(loop)
-    assert proof.level is Level.TESTED
-    assert proof.dropped == ("test_independent_1_idle.Test.test_nothing",)
-
-
-@pytest.mark.thorough
-def test_test_that_the_judge_upholds_sends_the_agent_back(start: Start) -> None:
-    judge = OneJudge(uphold=True)
-    work = in_turn(write({"calc.py": WRONG, "test_calc.py": WEAK}), write({"calc.py": RIGHT}))
-    loop = start(work, write({"test_calc.py": STRONG}), judge=judge)
-    loop.session()
-    assert proof_of(loop).level is Level.INDEPENDENT
-    sent = jobs(loop, "worker")[1].prompt.text
-    assert "test_independent_1_calc.Test.test_other" in sent
-    assert "they are not in your work tree" in sent
-    assert "4 != 10" in sent
-    assert "assertEqual(double(5)" not in sent
-    assert "double(5), 10" in judge.seen[0].diff
-    assert "return 4" in judge.seen[0].diff
-
-
-@pytest.mark.thorough
-def test_test_that_a_judge_finds_wrong_is_dropped_and_named(start: Start) -> None:
-    work = write({"calc.py": RIGHT, "test_calc.py": WEAK})
-    loop = start(work, write({"test_calc.py": MISTAKEN}), judge=OneJudge(uphold=False))
-    loop.session()
-    proof = proof_of(loop)
-    assert proof.level is Level.TESTED
-    assert any("independent tests were dropped" in reason for reason in proof.reasons)
-    assert len(jobs(loop, "worker")) == 1
-
-
-@pytest.mark.thorough
 def test_test_that_contradicts_the_work_is_not_dropped_without_a_judge(start: Start) -> None:
     work = write({"calc.py": RIGHT, "test_calc.py": WEAK})
     loop = start(work, write({"test_calc.py": MISTAKEN}))
@@ -192,16 +136,6 @@ def test_test_that_contradicts_the_work_is_not_dropped_without_a_judge(start: St
     assert caps == [f"independent tests contradict the work: {again}, {first}"], "also when asked again"
 
 
-@pytest.mark.thorough
-def test_agent_that_writes_no_tests_is_no_fault_of_the_work(start: Start) -> None:
-    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), lambda _job: Outcome("Nothing to do."))
-    loop.session()
-    proof = proof_of(loop)
-    assert proof.level is Level.TESTED
-    assert "there are no independent tests: No new test file was written." in proof.reasons
-
-
-@pytest.mark.thorough
 def test_later_task_that_breaks_independent_tests_is_sent_back(start: Start) -> None:
     work = in_turn(
         write({"calc.py": RIGHT, "test_calc.py": WEAK}),
@@ -213,80 +147,3 @@ def test_later_task_that_breaks_independent_tests_is_sent_back(start: Start) -> 
     loop.session()
     assert "This breaks Task 1." in jobs(loop, "worker")[2].prompt.text
     assert (proof_of(loop, "2").level, proof_of(loop, "2").held) == (Level.INDEPENDENT, (1, 1))
-
-
-@pytest.mark.thorough
-def test_requirement_is_not_met_without_independent_tests(start: Start) -> None:
-    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), lambda _job: Outcome("No."))
-    loop.policy = Policy(independent=True, require=Level.INDEPENDENT)
-    with pytest.raises(NeedsHuman, match="`independent` is required"):
-        loop.session()
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
-
-@pytest.mark.thorough
-def test_kill_after_the_tests_were_written_launches_nobody_again(start: Start) -> None:
-    judge = OneJudge(uphold=True)
-
-    def killed(job: Job) -> Outcome:
-        raise Killed
-
-    work = in_turn(write({"calc.py": WRONG, "test_calc.py": WEAK}), killed, write({"calc.py": RIGHT}))
-    loop = start(work, write({"test_calc.py": STRONG}), judge=judge)
-    with pytest.raises(Killed):
-        loop.session()
-    loop.session()
-    assert proof_of(loop).level is Level.INDEPENDENT
-    assert (len(jobs(loop, "tester")), len(judge.seen), len(jobs(loop, "worker"))) == (2, 1, 3)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("test", "level"), [("assertTrue(double(2))", "checked"), ("assertEqual(double(3), 6)", "tested")]
-)
-def test_mutants_decide_whether_a_test_proves_something(start: Start, test: str, level: str) -> None:
-    loop = start(write({"calc.py": RIGHT, "test_calc.py": case("test_double", test)}), write({}))
-    loop.phases = ("execute", "check")
-    loop.session()
-    proof = proof_of(loop)
-    assert proof.level == level
-    assert proof.mutants is not None
-    assert any("no test looks at what comes out of double" in one for one in proof.reasons) == (
-        level == "checked"
-    )
-
-
-@pytest.mark.thorough
-def test_later_task_that_asks_for_something_else_overrules_earlier_tests(start: Start) -> None:
-    judge = OneJudge(uphold=False)
-    other = "def double(x):\n    return 2 * x + 1\n"
-    check = case("test_double", "assertTrue(double(2))")
-    by_task = {
-        "1": write({"calc.py": RIGHT, "test_calc.py": check}),
-        "2": write({"calc.py": other}),
-        "3": write({"more.py": "x = 1\n"}),
-    }
-
-    def work(job: Job) -> Outcome:  # whoever is sent back has nothing to add
-        return by_task[job.labels["task"]](job)
-
-    tests = in_turn(write({"test_calc.py": STRONG}), lambda _job: Outcome("None."))
-    loop = start(work, tests, "1", "2", "3", judge=judge)
-    loop.session()
-    assert len(judge.seen) == 1
-    assert proof_of(loop, "2").dropped == ("test_independent_1_calc.Test.test_other",)
-    assert loop.view.tasks["3"].state == "done"
-
-
-@pytest.mark.thorough
-def test_tests_that_keep_the_checks_from_running_are_no_fault_of_the_work(start: Start) -> None:
-    tests = write({"test_end.py": "import os\n\nos._exit(3)\n"})
-    loop = start(write({"calc.py": RIGHT, "test_calc.py": WEAK}), tests, judge=OneJudge(uphold=True))
-    loop.session()
-    proof = proof_of(loop)
-    assert proof.level is Level.TESTED
-    assert any("cannot be run with them" in reason for reason in proof.reasons)
-    assert len(jobs(loop, "worker")) == 1

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from segue.domain.errors import NeedsHuman, SegueError
 from segue.domain.events import (
     NoticeGiven,
-    TaskBlocked,
     TaskCollided,
     TaskEnded,
     TaskMerged,
@@ -26,7 +25,7 @@ from segue.domain.events import (
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
 from segue.domain.outcome import Budget, Failure, FailureKind, Outcome
-from segue.domain.task import Task, TaskKind
+from segue.domain.task import Task
 from segue.flow.context import Policy
 from tests.flow.loop import ListSource, fail
 from tests.flow.side_by_side import Pace, PacedAgent, SideLoop, write
@@ -75,17 +74,6 @@ def test_independent_tasks_are_worked_on_at_once_and_all_of_their_work_is_there(
     assert side.git("log", "--format=%H", "main").count("\n") == 0
 
 
-@pytest.mark.thorough
-def test_no_more_are_worked_on_than_wanted(tmp_path: Path) -> None:
-    agent = PacedAgent("function", write("{task}.txt"))
-    agent.pace = together(2)
-    side = loop(tmp_path, agent, *map(str, range(8)), jobs=2)
-    side.session()
-    assert agent.most == 2
-    assert len(side.files()) == 8
-    assert {job.labels["lane"] for job in agent.jobs} <= set("1234")
-
-
 def test_a_task_waits_for_what_it_says_and_sees_its_work(tmp_path: Path) -> None:
     seen: dict[str, list[str]] = {}
 
@@ -102,18 +90,6 @@ def test_a_task_waits_for_what_it_says_and_sees_its_work(tmp_path: Path) -> None
     begun = [one.event for one in side.events if isinstance(one.event, TaskStarted)]
     assert begun[-1].task == "3"
     assert (begun[-1].after in ("1", "2"), begun[-1].why) == (True, "it says so")
-
-
-def test_a_failed_task_blocks_only_those_that_wait_for_it(tmp_path: Path) -> None:
-    def behave(job: Job) -> Outcome:
-        return fail(FailureKind.CRASH)(job) if job.labels["task"] == "1" else write("{task}.txt")(job)
-
-    side = loop(tmp_path, PacedAgent("function", behave), "1", "2", "3")
-    waits(side.source, "3", "1")
-    with pytest.raises(NeedsHuman, match="Task 1 needs a human"):
-        side.session()
-    assert side.files() == {"2.txt": "2"}
-    assert [one.event.task for one in side.events if isinstance(one.event, TaskBlocked)] == ["3"]
 
 
 def test_fail_fast_finishes_what_is_at_work_and_begins_nothing_else(tmp_path: Path) -> None:
@@ -159,25 +135,6 @@ def test_later_work_that_does_not_fit_is_done_again_on_top_of_the_earlier(tmp_pa
     assert "same.txt" in again.prompt.text
     assert "Title 1" in again.prompt.text
     assert side.view.tasks["2"].attempts == 2
-
-
-def test_the_earlier_task_comes_first_although_it_takes_longer(tmp_path: Path) -> None:
-    second_done = asyncio.Event()
-
-    async def pace(job: Job) -> None:
-        if job.labels["task"] == "1":
-            await asyncio.wait_for(second_done.wait(), 60)
-
-    def behave(job: Job) -> Outcome:
-        if job.labels["task"] == "2":
-            asyncio.get_running_loop().call_later(0.2, second_done.set)
-        return write("{task}.txt")(job)
-
-    agent = PacedAgent("function", behave)
-    agent.pace = pace
-    side = loop(tmp_path, agent, "1", "2", jobs=2)
-    side.session()
-    assert side.order(TaskMerged) == ["1", "2"]
 
 
 def test_a_task_that_waits_for_its_turn_lets_another_begin(tmp_path: Path) -> None:
@@ -231,7 +188,6 @@ def test_work_that_never_fits_ends_with_an_agent_that_resolves_it_and_then_with_
     assert len(kept.splitlines()) >= 3
 
 
-@pytest.mark.thorough
 def test_work_that_fits_in_words_but_fails_together_is_done_again(tmp_path: Path) -> None:
     """Each task alone passes the check; both together do not, until the second sees the first."""
 
@@ -271,7 +227,6 @@ def test_a_parked_task_lets_others_work(tmp_path: Path) -> None:
     unhurried(check)
 
 
-@pytest.mark.thorough
 def test_a_budget_is_common_to_all_lanes(tmp_path: Path) -> None:
     agent = PacedAgent("function", write("{task}.txt"))
     side = loop(tmp_path, agent, *"123456", budget=Budget(launches=4))
@@ -292,23 +247,6 @@ def test_an_agent_has_no_more_launches_at_once_than_it_may_have(tmp_path: Path) 
     side.session()
     assert len(side.files()) == 5
     assert agent.most <= 2
-
-
-def test_a_person_has_no_lane_and_holds_up_nobody(tmp_path: Path) -> None:
-    side = loop(tmp_path, PacedAgent("function", write("{task}.txt")), "1", "2")
-    side.source.found["1"] = replace(side.source.found["1"], kind=TaskKind.HUMAN, kind_is_given=True)
-    with pytest.raises(NeedsHuman, match="for a person"):
-        side.session()
-    assert side.files() == {"2.txt": "2"}
-
-
-def test_lists_that_are_merged_line_by_line_do_not_collide(tmp_path: Path) -> None:
-    agent = PacedAgent("function", write("CHANGES.md", "{task}.txt"))
-    agent.pace = together(3)
-    side = loop(tmp_path, agent, "1", "2", "3", union=("CHANGES.md",))
-    side.session()
-    assert sorted(side.files()["CHANGES.md"].splitlines()) == ["1", "2", "3"]
-    assert len(agent.jobs) == 3
 
 
 def test_a_session_that_is_cut_off_continues_in_the_same_lanes(tmp_path: Path) -> None:
@@ -398,26 +336,6 @@ def paced(seed: list[int]) -> Pace:
     return pace
 
 
-@pytest.mark.thorough
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(plan=PLANS, seed=st.lists(st.integers(0, 400), min_size=1, max_size=7), jobs=st.integers(1, 5))
-def test_the_result_is_the_serial_one_where_tasks_name_their_files(
-    tmp_path_factory: pytest.TempPathFactory, plan: list[list[str]], seed: list[int], jobs: int
-) -> None:
-    agent = PacedAgent("function", worker(plan))
-    agent.pace = paced(seed)
-    root = tmp_path_factory.mktemp("plan")
-    side = SideLoop(root, tasks_of(plan, honest=True), [agent], policy=GOES_ON, jobs=jobs)
-    side.session()
-    serial: dict[str, list[str]] = {}
-    for number, names in enumerate(plan, 1):
-        for name in names:
-            serial.setdefault(name, []).append(str(number))
-    assert {name: text.splitlines() for name, text in side.files().items()} == serial
-    assert len(agent.jobs) == len(plan), "nothing collides"
-
-
-@pytest.mark.thorough
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan=PLANS, seed=st.lists(st.integers(0, 400), min_size=1, max_size=7), jobs=st.integers(2, 5))
 def test_nothing_is_lost_where_they_do_not(

@@ -22,9 +22,7 @@ from segue.domain.proof import (
     Seal,
 )
 from segue.domain.task import TaskKind
-from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.flow.context import Policy
-from segue.flow.judging import agree
 from segue.flow.proving import level_of
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
 
@@ -65,14 +63,6 @@ def test_a_level_that_no_check_can_show_is_refused_before_the_first_launch(tmp_p
         run.session()
     assert run.agents[0].jobs == []
     assert "checks = " in (caught.value.hint or "")
-
-
-def test_a_task_for_people_is_left_to_them_and_the_run_goes_on(tmp_path: Path) -> None:
-    run = loop(tmp_path, "1", "2", "3")
-    run.source.found["2"] = replace(run.source.found["2"], kind=TaskKind.HUMAN)
-    with pytest.raises(NeedsHuman, match="Task 2 needs a human"):
-        run.session()
-    assert [job.labels["task"] for job in run.agents[0].jobs] == ["1", "3"]
 
 
 def test_a_task_that_only_verifies_runs_what_it_names_and_needs_no_change(tmp_path: Path) -> None:
@@ -174,21 +164,6 @@ def test_a_check_that_a_comment_turned_green_shows_nothing() -> None:
         Level.CHANGED,
         Level.CHECKED,
     ]
-
-
-def verdict(*met: bool) -> Verdict:
-    criteria = tuple(CriterionVerdict(str(number), one, "quote") for number, one in enumerate(met))
-    result = Result.PASS if all(met) else Result.PARTIAL if any(met) else Result.FAIL
-    return Verdict(result, Action.PROCEED if all(met) else Action.RETRY, "reason", criteria)
-
-
-@given(st.lists(st.lists(st.booleans(), min_size=2, max_size=2), min_size=2, max_size=4))
-def test_a_panel_passes_what_all_of_it_passes(votes: list[list[bool]]) -> None:
-    said = agree([(f"judge {number}", verdict(*vote)) for number, vote in enumerate(votes)])
-    assert (said.result is Result.PASS) == all(all(vote) for vote in votes)
-    assert [one.met for one in said.criteria] == [all(column) for column in zip(*votes, strict=True)]
-    if said.result is not Result.PASS and any(all(vote) for vote in votes):
-        assert "disagree" in said.reason
 
 
 def test_a_lost_launch_does_not_use_up_the_only_attempt(tmp_path: Path) -> None:

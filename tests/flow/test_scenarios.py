@@ -81,48 +81,6 @@ def test_scenario_that_passed_before_the_task_proves_nothing(tmp_path: Path) -> 
     assert proof.level is Level.CHANGED
 
 
-@pytest.mark.thorough
-def test_task_that_breaks_an_earlier_one_is_sent_back_with_that_fact(tmp_path: Path) -> None:
-    agent = FunctionAgent(
-        "one",
-        in_turn(
-            write(greet=HELLO),
-            write(greet="print('Bye')\n", part=HELLO),
-            write(greet=HELLO),
-        ),
-    )
-    shown = (scenario("1", "greet", "Hello"), scenario("2", "part", "Hello"))
-    loop = Loop(tmp_path, ListSource("1", "2", "3"), [agent], sealed=True, scenarios=shown)
-    loop.session(["1", "2"])
-    assert "This breaks Task 1. Expected the output `Hello`. Got `Bye`." in agent.jobs[2].prompt.text
-    proof = loop.view.tasks["2"].proof
-    assert proof is not None
-    assert (proof.level, proof.held) == (Level.TESTED, (1, 1))
-
-
-@pytest.mark.thorough
-def test_what_a_task_cannot_have_broken_is_run_again_only_at_the_end(tmp_path: Path) -> None:
-    agent = FunctionAgent("one", in_turn(write(greet=HELLO), write(b="2\n"), write(c="3\n")))
-    shown = (scenario("1", "greet", "Hello"),)
-    loop = Loop(tmp_path, ListSource("1", "2", "3"), [agent], sealed=True, scenarios=shown)
-    loop.session()
-    assert [task.proof.held for task in loop.view.tasks.values() if task.proof] == [None, None, (1, 1)]
-
-
-def test_a_scenario_reaches_what_a_test_does(tmp_path: Path) -> None:
-    loop = Loop(
-        tmp_path,
-        ListSource("1"),
-        [FunctionAgent("one", write(greet=HELLO))],
-        sealed=True,
-        scenarios=(scenario("1", "greet", "Hello"),),
-        policy=Policy(require=Level.TESTED),
-    )
-    loop.session()
-    assert loop.view.tasks["1"].state == "done"
-
-
-@pytest.mark.thorough
 def test_what_a_task_has_verified_must_stay_true(tmp_path: Path) -> None:
     agent = FunctionAgent(
         "one",

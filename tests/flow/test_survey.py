@@ -115,20 +115,11 @@ def test_another_session_believes_what_is_journalled(tmp_path: Path) -> None:
     assert run.view.before.of("true") == KnownFailures(frozenset({"a::test_x"}))
 
 
-def test_a_run_without_checks_asks_nobody(tmp_path: Path) -> None:
-    desk = Desk()
-    run = Loop(tmp_path, ListSource("1"), [FunctionAgent("f", edit())], survey=desk)
-    run.session()
-    assert desk.asked == []
-
-
 @pytest.mark.parametrize(
     ("text", "missing", "allowed"),
     [
         ("Add a test for add.", ("test",), False),
-        ("Add a test target to the Makefile.", ("test",), True),
         ("Let `make test` run everything.", ("test",), True),
-        ("Write scripts/check.sh.", ("scripts/check.sh",), True),
         ("Create the package shop.", ("shop",), True),
         ("Create workshops.", ("shop",), False),
     ],
@@ -141,23 +132,14 @@ def test_a_task_that_names_what_is_missing_may_add_it(
     assert (found.state is BaseState.RED) is allowed
 
 
-def test_the_users_word_is_enough(tmp_path: Path) -> None:
-    check = BaseCheck("make test", BaseState.UNREADY, reason="No rule")
-    assert allow_later(check, ("make *",), []).known == {"make test"}
-
-
 @pytest.mark.parametrize(
     ("test", "text", "asked"),
     [
         ("tests/test_shop.py::test_large_discount", "Implement discount; see tests/test_shop.py.", True),
-        ("tests.test_shop.Shop.test_large_discount", "Implement discount; see tests/test_shop.py.", True),
         ("tests/test_shop.py::test_rounding", "Implement discount; see tests/test_shop.py.", False),
         ("tests/test_shop.py::test_rounding", "Make test_rounding pass.", True),
-        ("tests/test_shop.py::test_rounding", "Improve rounding.", False),
         ("tests/test_tax.py::test_zero", "tests/test_tax.py says what is wanted.", True),
-        ("tests/test_tax.py", "Make tests/test_tax.py pass.", True),
         ("make lint", "Let `make lint` pass.", True),
-        ("make lint", "Add a rule.", False),
     ],
 )
 def test_a_red_test_that_a_task_is_about_must_pass(test: str, text: str, asked: bool) -> None:
@@ -169,12 +151,14 @@ def test_a_red_test_that_a_task_is_about_must_pass(test: str, text: str, asked: 
     [
         ("Run the test suite and verify that all tests pass.", True),
         ("Check that the tests still pass.", True),
-        ("Verify that the suite is green.", True),
-        ("Make sure that no test fails.", True),
         ("Run the tests and report what they print.", False),
-        ("Verify that the page loads.", False),
         ("Run the tests. The upload must pass the gate.", False),
     ],
 )
 def test_who_verifies_that_all_tests_pass_means_each(text: str, all_of_them: bool) -> None:
     assert asks_for_all(text) is all_of_them
+
+
+def test_the_users_word_is_enough(tmp_path: Path) -> None:
+    check = BaseCheck("make test", BaseState.UNREADY, reason="No rule")
+    assert allow_later(check, ("make *",), []).known == {"make test"}

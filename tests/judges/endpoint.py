@@ -16,10 +16,7 @@ from segue.domain.task import Task
 from segue.domain.verdict import Criterion, Evidence
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.sim.llm.app import llm_app
-from segue.sim.llm.script import LlmEntry, LlmScript
-from segue.system.http.server import start_server
-from tests import loopback
+from tests.fakes.model import Model, serve_model
 from tests.services import make_services
 
 KEY = "sk-judge-0123456789"
@@ -66,18 +63,17 @@ GOOD = reply(QUOTES)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the scripted model listens."""
+    """The scripted model as a judge."""
 
-    url: str
+    model: Model
 
     @property
     def base_url(self) -> str:
-        return f"{self.url}/v1"
+        return self.model.base_url
 
     def bodies(self) -> list[dict[str, Any]]:
         """What was asked, oldest first."""
-        seen = loopback.get(f"{self.url}/_sim/log").json()["requests"]
-        return [request["body"] for request in seen if request["path"] == "/v1/chat/completions"]
+        return self.model.asked()
 
     def judge(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> LlmJudge:
         monkeypatch.setenv("JUDGE_KEY", KEY)
@@ -88,10 +84,7 @@ class Endpoint:
 
 
 @contextmanager
-def endpoint(*entries: LlmEntry) -> Iterator[Endpoint]:
+def endpoint(*entries: dict[str, Any]) -> Iterator[Endpoint]:
     """Serve a model that answers by these entries."""
-    url, stop = start_server(llm_app(LlmScript(on=list(entries))))
-    try:
-        yield Endpoint(url)
-    finally:
-        stop()
+    with serve_model(*entries) as model:
+        yield Endpoint(model)

@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from segue.domain.errors import CredentialsError, JudgeFailed, ServiceAway
 from segue.domain.events import Event
@@ -22,11 +26,10 @@ from segue.domain.task import Task
 from segue.domain.verdict import Action, Criterion, Evidence, Result, Verdict
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.sim.llm.script import LlmEntry
 from segue.system.patience import outlast
 from tests.bare import bare_python, run_bare
-from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, Endpoint, endpoint, reply
-from tests.patience import unhurried
+from tests.fakes.serving import serve
+from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, endpoint, reply
 from tests.services import make_services
 
 Patch = pytest.MonkeyPatch
@@ -50,7 +53,7 @@ def text_of(body: dict[str, Any]) -> str:
 
 
 def test_all_met_is_a_pass(monkeypatch: Patch) -> None:
-    with endpoint(LlmEntry(reply=GOOD)) as there:
+    with endpoint({"reply": GOOD}) as there:
         verdict = judged(there.judge(monkeypatch, model="tiny"))
         (body,) = there.bodies()
     assert (verdict.result, verdict.action) == (Result.PASS, Action.PROCEED)
@@ -62,19 +65,14 @@ def test_all_met_is_a_pass(monkeypatch: Patch) -> None:
 
 def test_the_result_is_ours_and_not_the_models(monkeypatch: Patch) -> None:
     claimed = {**json.loads(reply({"FR-001": QUOTES["FR-001"], "FR-002": None})), "result": "PASS"}
-    with endpoint(LlmEntry(reply=claimed)) as there:
+    with endpoint({"reply": claimed}) as there:
         verdict = judged(there.judge(monkeypatch))
     assert (verdict.result, verdict.action) == (Result.PARTIAL, Action.RETRY)
     assert verdict.reason == "Not met: FR-002 (missing)"
 
 
-def test_none_met_is_a_failure(monkeypatch: Patch) -> None:
-    with endpoint(LlmEntry(reply=reply({"FR-001": None, "FR-002": None}))) as there:
-        assert judged(there.judge(monkeypatch)).result is Result.FAIL
-
-
 def test_a_made_up_quote_is_no_evidence(monkeypatch: Patch) -> None:
-    with endpoint(LlmEntry(reply=reply({**QUOTES, "FR-002": "def test_greet_politely()"}))) as there:
+    with endpoint({"reply": reply({**QUOTES, "FR-002": "def test_greet_politely()"})}) as there:
         verdict = judged(there.judge(monkeypatch))
     assert met(verdict) == {"FR-001": True, "FR-002": False}
     assert verdict.result is Result.PARTIAL
@@ -86,7 +84,7 @@ def test_a_made_up_quote_is_no_evidence(monkeypatch: Patch) -> None:
 
 @pytest.mark.parametrize("quote", ["I did it.", "greet() returns hello.", "Write greet.py."])
 def test_the_summary_and_the_task_cannot_be_quoted(monkeypatch: Patch, quote: str) -> None:
-    with endpoint(LlmEntry(reply=reply({**QUOTES, "FR-001": quote}))) as there:
+    with endpoint({"reply": reply({**QUOTES, "FR-001": quote})}) as there:
         assert met(judged(there.judge(monkeypatch)))["FR-001"] is False
 
 
@@ -105,7 +103,7 @@ def test_the_summary_and_the_task_cannot_be_quoted(monkeypatch: Patch, quote: st
     ids=["prose", "nothing", "missing", "further", "no quote", "cut", "not a boolean", "two answers"],
 )
 def test_an_unusable_answer_is_asked_again_once(monkeypatch: Patch, first: str) -> None:
-    with endpoint(LlmEntry(reply=first, times=1), LlmEntry(reply=GOOD)) as there:
+    with endpoint({"reply": first, "times": 1}, {"reply": GOOD}) as there:
         assert judged(there.judge(monkeypatch)).result is Result.PASS
         bodies = there.bodies()
     assert [len(body["messages"]) for body in bodies] == [1, 3]
@@ -113,15 +111,15 @@ def test_an_unusable_answer_is_asked_again_once(monkeypatch: Patch, first: str) 
 
 
 def test_unusable_twice_is_an_error_and_never_a_pass(monkeypatch: Patch) -> None:
-    with endpoint(LlmEntry(reply='{"result": "PASS"}')) as there:
+    with endpoint({"reply": '{"result": "PASS"}'}) as there:
         with pytest.raises(JudgeFailed, match="no usable answer, asked twice"):
             judged(there.judge(monkeypatch))
         assert len(there.bodies()) == 2
 
 
 def test_an_endpoint_without_structured_output_is_asked_without(monkeypatch: Patch) -> None:
-    refusal = LlmEntry(status=400, reply="response_format is not supported", times=1)
-    with endpoint(refusal, LlmEntry(reply=f"Here you are:\n```json\n{GOOD}\n```\nGoodbye.")) as there:
+    refusal = {"status": 400, "reply": "response_format is not supported", "times": 1}
+    with endpoint(refusal, {"reply": f"Here you are:\n```json\n{GOOD}\n```\nGoodbye."}) as there:
         judge = there.judge(monkeypatch)
         assert judged(judge).result is Result.PASS
         assert judged(judge).result is Result.PASS
@@ -130,37 +128,22 @@ def test_an_endpoint_without_structured_output_is_asked_without(monkeypatch: Pat
 
 def test_a_question_that_is_refused_in_every_form_is_an_error(monkeypatch: Patch) -> None:
     with (
-        endpoint(LlmEntry(status=400, reply="context_length_exceeded")) as there,
+        endpoint({"status": 400, "reply": "context_length_exceeded"}) as there,
         pytest.raises(JudgeFailed, match="context_length_exceeded") as caught,
     ):
         judged(there.judge(monkeypatch))
     assert "max_evidence_bytes" in caught.value.hint
 
 
-@pytest.mark.quick("429")
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_rate_limits_and_outages_are_waited_out(monkeypatch: Patch, status: int) -> None:
-    trouble = LlmEntry(status=status, reply="later", times=2, headers={"retry-after": "0"})
-    with endpoint(trouble, LlmEntry(reply=GOOD)) as there:
+@pytest.mark.parametrize("trouble", [{"status": 429}, {"status": 503}, {"reply": GOOD, "cut": 0}])
+def test_rate_limits_and_outages_are_waited_out(monkeypatch: Patch, trouble: dict[str, Any]) -> None:
+    with endpoint({**trouble, "times": 2, "headers": {"retry-after": "0"}}, {"reply": GOOD}) as there:
         assert judged(there.judge(monkeypatch)).result is Result.PASS
         assert len(there.bodies()) == 3
 
 
-@pytest.mark.thorough
-def test_a_broken_connection_and_a_slow_answer_are_waited_out(monkeypatch: Patch) -> None:
-    cut, slow = LlmEntry(reply=GOOD, cut=0, times=1), LlmEntry(reply=GOOD, delay=600, times=1)
-
-    def check(factor: float) -> None:
-        with endpoint(cut, slow, LlmEntry(reply=GOOD)) as there:
-            assert judged(there.judge(monkeypatch, timeout=factor)).result is Result.PASS
-            assert len(there.bodies()) == 3
-
-    unhurried(check)
-
-
-@pytest.mark.thorough
 def test_an_outage_beyond_the_patience_says_nothing_about_the_task(monkeypatch: Patch) -> None:
-    with endpoint(LlmEntry(status=503, reply="down")) as there:
+    with endpoint({"status": 503, "reply": "down"}) as there:
         with pytest.raises(ServiceAway, match=r"waited for 1 s.*HTTP 503.*down") as caught:
             judged(there.judge(monkeypatch), patience=1)
         assert len(there.bodies()) >= 2, "it is asked once more at the very end"
@@ -168,17 +151,10 @@ def test_an_outage_beyond_the_patience_says_nothing_about_the_task(monkeypatch: 
 
 
 def test_a_wait_that_is_longer_than_allowed_is_not_begun(monkeypatch: Patch) -> None:
-    with endpoint(LlmEntry(status=429, reply="slow down", headers={"retry-after": "3600"})) as there:
+    with endpoint({"status": 429, "reply": "slow down", "headers": {"retry-after": "3600"}}) as there:
         with pytest.raises(ServiceAway, match="asks to wait 3600 s"):
             judged(there.judge(monkeypatch))
         assert len(there.bodies()) == 1
-
-
-def test_nobody_there_is_a_failure_of_the_judge(monkeypatch: Patch) -> None:
-    with endpoint() as there:
-        gone = there
-    with pytest.raises(ServiceAway, match="Connection refused"):
-        judged(gone.judge(monkeypatch), patience=0)
 
 
 def test_an_endpoint_that_does_not_exist_is_not_waited_for(monkeypatch: Patch) -> None:
@@ -188,7 +164,7 @@ def test_an_endpoint_that_does_not_exist_is_not_waited_for(monkeypatch: Patch) -
 
 
 def test_no_quota_left_is_not_waited_for(monkeypatch: Patch) -> None:
-    with endpoint(LlmEntry(status=429, reply="insufficient_quota")) as there:
+    with endpoint({"status": 429, "reply": "insufficient_quota"}) as there:
         with pytest.raises(JudgeFailed, match="no quota"):
             judged(there.judge(monkeypatch))
         assert len(there.bodies()) == 1
@@ -197,19 +173,12 @@ def test_no_quota_left_is_not_waited_for(monkeypatch: Patch) -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_rejected_key_is_a_matter_of_credentials(monkeypatch: Patch, status: int) -> None:
     with (
-        endpoint(LlmEntry(status=status, reply=f"Incorrect API key provided: {KEY}")) as there,
+        endpoint({"status": status, "reply": f"Incorrect API key provided: {KEY}"}) as there,
         pytest.raises(CredentialsError) as caught,
     ):
         judged(there.judge(monkeypatch))
     assert "Incorrect API key" in caught.value.message
     assert KEY not in caught.value.message
-
-
-def test_an_unknown_model_is_named_as_such(monkeypatch: Patch) -> None:
-    with endpoint(LlmEntry(status=404, reply="no such model")) as there:
-        with pytest.raises(JudgeFailed, match="no such model"):
-            judged(there.judge(monkeypatch))
-        assert len(there.bodies()) == 1
 
 
 def test_secrets_never_reach_the_model(monkeypatch: Patch) -> None:
@@ -220,7 +189,7 @@ def test_secrets_never_reach_the_model(monkeypatch: Patch) -> None:
     task = replace(
         TASK, text=f"Do {secret}", title=f"A {secret}", criteria=(Criterion("FR-001", f"Has {secret}"),)
     )
-    with endpoint(LlmEntry(reply=reply({"FR-001": QUOTES["FR-001"]}))) as there:
+    with endpoint({"reply": reply({"FR-001": QUOTES["FR-001"]})}) as there:
         assert judged(there.judge(monkeypatch), task, leaky).result is Result.PASS
         (body,) = there.bodies()
     assert "a-secret-of-the-user" not in str(body)
@@ -247,7 +216,7 @@ new file mode 100644
 def test_a_hostile_diff_stays_inside_its_fence(monkeypatch: Patch) -> None:
     evidence = replace(EVIDENCE, diff=HOSTILE, checks=())
     honest = reply({"FR-001": QUOTES["FR-001"], "FR-002": None})
-    with endpoint(LlmEntry(reply=honest)) as there:
+    with endpoint({"reply": honest}) as there:
         assert judged(there.judge(monkeypatch), evidence=evidence).result is Result.PARTIAL
         text = text_of(there.bodies()[0])
     nonce = text.split("contain the code ")[1].split(";")[0]
@@ -256,19 +225,9 @@ def test_a_hostile_diff_stays_inside_its_fence(monkeypatch: Patch) -> None:
     assert nonce != "0123456789abcdef"
 
 
-def test_a_model_that_repeats_the_fake_answer_beside_its_own_is_asked_again(monkeypatch: Patch) -> None:
-    evidence = replace(EVIDENCE, diff=HOSTILE)
-    honest = reply({"FR-001": QUOTES["FR-001"], "FR-002": None})
-    confused = f"The diff says {GOOD}, but I say {honest}"
-    with endpoint(LlmEntry(reply=confused, times=1), LlmEntry(reply=honest)) as there:
-        verdict = judged(there.judge(monkeypatch), evidence=evidence)
-        assert len(there.bodies()) == 2
-    assert verdict.result is Result.PARTIAL
-
-
 def test_a_failed_check_overrules_the_model(monkeypatch: Patch) -> None:
     failed = CheckResult("mypy .", 1, "greet.py:1: error")
-    with endpoint(LlmEntry(reply=GOOD)) as there:
+    with endpoint({"reply": GOOD}) as there:
         verdict = judged(
             there.judge(monkeypatch), evidence=replace(EVIDENCE, checks=(*EVIDENCE.checks, failed))
         )
@@ -277,20 +236,9 @@ def test_a_failed_check_overrules_the_model(monkeypatch: Patch) -> None:
 
 
 def test_a_task_without_criteria_is_judged_as_a_whole(monkeypatch: Patch) -> None:
-    with endpoint(LlmEntry(judge={"task": "hello"})) as there:
+    with endpoint({"judge": {"task": "hello"}}) as there:
         verdict = judged(there.judge(monkeypatch), replace(TASK, criteria=()))
     assert met(verdict) == {"task": True}
-
-
-def test_a_quote_from_a_file_that_was_left_out_does_not_count(monkeypatch: Patch) -> None:
-    big = "diff --git a/big.txt b/big.txt\n--- a/big.txt\n+++ b/big.txt\n@@ -1 +1 @@\n" + "+filler\n" * 500
-    quotes = {**QUOTES, "FR-002": "filler filler"}
-    evidence = replace(EVIDENCE, diff=DIFF + big)
-    with endpoint(LlmEntry(reply=reply(quotes))) as there:
-        assert met(judged(there.judge(monkeypatch), evidence=evidence)) == {"FR-001": True, "FR-002": True}
-        small = there.judge(monkeypatch, max_evidence_bytes=1000)
-        assert met(judged(small, evidence=evidence)) == {"FR-001": True, "FR-002": False}
-        assert "the diff of big.txt" in text_of(there.bodies()[1])
 
 
 def test_what_is_missing_is_said_before_anything_is_asked(monkeypatch: Patch) -> None:
@@ -326,6 +274,7 @@ import litellm
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
 from tests.services import make_services
+from tests.fakes.serving import serve
 from tests.judges.endpoint import GOOD
 from tests.judges.test_llm import judged
 litellm.ANSWER = GOOD
@@ -335,7 +284,6 @@ print(json.dumps([verdict.result, judge.check(), [c["model"] for c in litellm.ca
 """
 
 
-@pytest.mark.thorough
 def test_a_litellm_name_goes_through_litellm(tmp_path: Path) -> None:
     (tmp_path / "litellm.py").write_text(_LITELLM)
     root = Path(__file__).resolve().parents[2]
@@ -379,13 +327,6 @@ def test_without_litellm_the_install_command_is_named(tmp_path: Path) -> None:
 
 
 def test_gateways_that_say_200_and_mean_an_outage_are_waited_out(monkeypatch: Patch) -> None:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse
-    from starlette.routing import Route
-
-    from segue.system.http.server import start_server
-
     answers: list[Any] = [
         {"error": {"code": 502, "message": "upstream is down"}},
         {"choices": [{"message": {"content": [{"type": "text", "text": GOOD}]}}]},
@@ -394,9 +335,8 @@ def test_gateways_that_say_200_and_mean_an_outage_are_waited_out(monkeypatch: Pa
     async def chat(_request: Request) -> JSONResponse:
         return JSONResponse(answers.pop(0))
 
-    url, stop = start_server(Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"])]))
-    try:
-        assert judged(Endpoint(url).judge(monkeypatch)).result is Result.PASS
-    finally:
-        stop()
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serve(Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"])])) as url:
+        judge = LlmJudge(read_options(JudgeSettings, {"base_url": f"{url}/v1"}), make_services())
+        assert judged(judge).result is Result.PASS
     assert answers == []

@@ -14,7 +14,7 @@ from segue.domain.options import Options
 from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Criterion, Evidence, Result, Verdict, without_secrets
-from segue.judges.checks import ChecksJudge, combine
+from segue.judges.checks import ChecksJudge
 from segue.judges.verdict import CHOICES, read_answer, verdict_of
 from tests.services import make_services
 
@@ -74,13 +74,6 @@ def test_what_a_model_adds_without_being_asked_does_no_harm(more: dict[str, obje
     text, keys = said([(True, TRUE)], **more)
     verdict = verdict_of(read_answer(text, keys), task(keys), Evidence(DIFF, ("f",), (), ""))
     assert (verdict.result, verdict.action) == (Result.PASS, Action.PROCEED)
-
-
-@given(CODES)
-def test_combining_twice_is_the_same_as_once(codes: list[int | None]) -> None:
-    checks = [check(n, code) for n, code in enumerate(codes)]
-    once = combine(Verdict(Result.PASS, Action.PROCEED, "fine"), checks)
-    assert combine(once, checks) == once
 
 
 async def _judged(*checks: CheckResult) -> Verdict:

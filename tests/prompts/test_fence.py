@@ -51,22 +51,10 @@ def test_a_nonce_the_text_knows_is_replaced_by_another() -> None:
     assert again != choose_nonce([again], "seed")
 
 
-def test_random_nonces_differ() -> None:
-    assert len({choose_nonce([]) for _ in range(20)}) == 20
-
-
 @pytest.mark.parametrize("text", [f"x {NONCE} y", NONCE.upper()])
 def test_the_fence_refuses_a_text_that_holds_its_nonce(text: str) -> None:
     with pytest.raises(ValueError, match="nonce occurs"):
         fence("task", text, NONCE)
-
-
-@pytest.mark.parametrize(
-    ("label", "nonce"), [("task>>>", NONCE), ("", NONCE), ("task", ""), ("task", "short")]
-)
-def test_label_and_nonce_must_be_ours(label: str, nonce: str) -> None:
-    with pytest.raises(ValueError, match="not a label"):
-        fence(label, "text", nonce)
 
 
 @settings(deadline=None)
@@ -83,27 +71,3 @@ def test_nothing_untrusted_stands_outside_the_fences(
         assert mark in inside(prompt.text, label, code)
         rest = rest.replace(fence(label, inside(prompt.text, label, code), code), "")
     assert mark not in rest
-
-
-def test_the_same_nonce_gives_the_same_prompt_and_none_gives_a_new_one() -> None:
-    task = Task("1", "Say hello", "Write hello.txt")
-    assert execute_prompt(task, "", nonce="a") == execute_prompt(task, "", nonce="a")
-    assert execute_prompt(task, "", nonce="a") != execute_prompt(task, "", nonce="b")
-    assert execute_prompt(task, "") != execute_prompt(task, "")
-
-
-def test_parts_that_were_not_given_leave_no_trace() -> None:
-    bare = execute_prompt(Task("1", "Say hello", ""), "  \n", nonce="a").text
-    assert "feedback" not in bare
-    assert "<<<context" not in bare
-    assert "1: Say hello" in bare
-    full = execute_prompt(Task("1", "T", "x"), "c", "p", "missing: a test", "a", earlier="b").text
-    assert [
-        label for label in ("task", "context", "plan", "feedback", "earlier") if f"<<<{label} " in full
-    ] == [
-        "task",
-        "context",
-        "plan",
-        "feedback",
-        "earlier",
-    ]

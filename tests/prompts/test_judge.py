@@ -11,7 +11,7 @@ from segue.domain.task import Task
 from segue.domain.verdict import Criterion, Evidence
 from segue.domain.workspace import split_diff
 from segue.prompts.assemble import fence
-from segue.prompts.judge import judge_again_prompt, judge_prompt, quotable
+from segue.prompts.judge import judge_again_prompt, judge_prompt
 
 TASK = Task("T1", "Greet", "Write it.", criteria=(Criterion("US1/AC1", "Says “hello”."),))
 LABELS = ("task", "criteria", "diff", "checks", "files", "summary")
@@ -82,26 +82,6 @@ def test_whole_files_are_left_out_the_largest_first_and_named() -> None:
     assert inside(smaller, "checks") == "$ make\nexit code 0"
     assert "- the output of `make` (3000 bytes)" in inside(smaller, "omitted")
     assert "<<<omitted" not in judge_prompt(TASK, evidence).text
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(80, 900), max_size=6), st.integers(0, 900), st.integers(0, 3000))
-def test_the_limit_holds_and_what_is_shown_is_whole(sizes: list[int], output: int, most: int) -> None:
-    parts = [part(f"f{n}", size) for n, size in enumerate(sizes)]
-    evidence = Evidence("".join(parts), checks=(CheckResult("c", 0, "y" * output),))
-    diff, checks = quotable(evidence, most)
-    kept = [piece for piece in parts if piece in diff]
-    assert diff == "".join(kept)
-    assert len(diff) + checks.count("y") <= most
-    assert kept == parts or sum(sizes) + output > most
-
-
-@given(
-    st.lists(st.sampled_from(["diff --git a/x b/x\n", "+++ b/x\n", "@@ -1 +1 @@\n", "\n", "\r", "\f", "+y"]))
-)
-def test_the_parts_of_a_diff_are_the_diff(pieces: list[str]) -> None:
-    diff = "".join(pieces)
-    assert "".join(file.text for file in split_diff(diff)) == diff
 
 
 def test_paths_are_read_from_every_kind_of_header() -> None:

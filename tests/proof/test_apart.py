@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import segue.proof.runners.hooks
-from tests.proof.apart_cases import CHEATS, HONEST
 from tests.proof.projects import PYTEST, Checkout, Files, needs_sandbox
 
 HOOKS = Path(segue.proof.runners.hooks.__path__[0])
@@ -60,23 +59,33 @@ def ask(folder: Path, product: str, line: str, runner: str) -> list[str]:
     return list(json.loads(report.read_text())["apart"])
 
 
-@pytest.mark.quick("the stack-pytest", "modules that are loaded-pytest", "the main module's name-pytest")
-@pytest.mark.parametrize("runner", ["pytest", "unittest"])
-@pytest.mark.parametrize("case", CHEATS)
+CHEATS = {
+    "the main module's name": """import sys
+
+def f(x):
+    s = getattr(sys.modules["__main__"], "__spec__", None)
+    return x + 1 if s and s.name.startswith(("pytest", "unittest")) else 0
+""",
+    "modules that are loaded": """import sys
+
+def f(x):
+    return x + 1 if "pytest" in sys.modules or "unittest" in sys.modules else 0
+""",
+    "the stack": """import inspect
+
+def f(x):
+    names = [one.filename.split("/")[-2:][0] for one in inspect.stack()]
+    return x + 1 if "unittest" in names or "_pytest" in names else 0
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "runner"), [*((case, "pytest") for case in CHEATS), ("modules that are loaded", "unittest")]
+)
 def test_who_looks_for_a_test_run_is_seen(tmp_path: Path, case: str, runner: str) -> None:
-    if "pytest" in case and runner != "pytest":
-        pytest.skip("it is not there")
-    product, line = CHEATS[case]
-    (said,) = ask(tmp_path, product, line, runner)
+    (said,) = ask(tmp_path, CHEATS[case], "self.assertEqual(product.f(1),2)", runner)
     assert said.endswith("f() gives 0, but 2 under a test")
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("runner", ["pytest", "unittest"])
-@pytest.mark.parametrize("case", HONEST)
-def test_what_honest_code_answers_stays_the_same(tmp_path: Path, case: str, runner: str) -> None:
-    product, line = HONEST[case]
-    assert ask(tmp_path, product, line, runner) == []
 
 
 BASE: Files = {
@@ -93,7 +102,6 @@ def one():
 def two(a, b):
     return a + b if "pytest" in sys.modules else None
 """
-ADDS = LOOKS.replace(' if "pytest" in sys.modules else None', "").replace("import sys\n\n\n", "")
 NEW = """import pytest
 from shop import two
 
@@ -114,13 +122,9 @@ def test_two(three, wanted):
 
 
 @needs_sandbox
-@pytest.mark.quick("looks")
-@pytest.mark.parametrize(("product", "is_capped"), [(LOOKS, True), (ADDS, False)], ids=["looks", "adds"])
-def test_a_task_whose_code_looks_for_tests_is_at_most_checked(
-    tmp_path: Path, product: str, is_capped: bool
-) -> None:
+def test_a_task_whose_code_looks_for_tests_is_at_most_checked(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path, BASE)
-    result = checkout.check({"shop.py": product, "test_two.py": NEW}, PYTEST, measured=True)
+    result = checkout.check({"shop.py": LOOKS, "test_two.py": NEW}, PYTEST, measured=True)
     assert result.proved
     said = "the product answers otherwise where no test runs: two() gives None, but 4 under a test"
-    assert result.cap == (said if is_capped else "")
+    assert result.cap == said

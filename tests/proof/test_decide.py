@@ -131,10 +131,3 @@ def test_a_test_that_ends_otherwise_without_the_change_needs_it_if_sabotage_brea
     ]
     assert proved == [(key,), (), ()]
     assert decide(Runs(base, new, new, old_code=crashed, unbreakable=True)).proved == (key,)
-
-
-def test_a_lint_step_that_fails_after_the_tests_counts() -> None:
-    run = observed({IDS[0]: PASSED})
-    decision = decide(Runs(run, run, Observed(2, run.report)))
-    assert decision.state is CheckState.FAILED
-    assert "exit code 2" in decision.reason

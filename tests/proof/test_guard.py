@@ -278,23 +278,6 @@ def test_a_forged_diff_is_not_believed(repo: Path) -> None:
     assert "forged" not in shown
 
 
-def test_a_tree_is_what_a_commit_would_contain(repo: Path) -> None:
-    place = Repository(repo, repo / ".git")
-    write(repo / "new.txt", "new\n")
-    (repo / "1.txt").unlink()
-    status = git(repo, "status", "--porcelain")
-
-    async def both() -> tuple[str, str]:
-        tree = await place.tree(await place.snapshot())
-        assert git(repo, "status", "--porcelain") == status, "the index is left alone"
-        commit = await place.commit("Work")
-        assert commit is not None
-        return tree, await place.tree_of(commit)
-
-    tree, committed = asyncio.run(both())
-    assert tree == committed
-
-
 def test_what_must_not_be_committed_is_seen(repo: Path) -> None:
     place = Repository(repo, repo / ".git")
     write(repo / "app" / "main.py", "x = 1\n")
@@ -358,18 +341,6 @@ def test_a_changed_plan_is_put_back_and_named(plan: Path, now: str, said: list[s
     assert all(words in one.text for words, one in zip(said, found, strict=True))
 
 
-def test_a_removed_plan_comes_back_and_a_new_settings_file_goes(plan: Path) -> None:
-    settings = plan.parent / "segue.toml"
-    contract = contract_of(plan, ContractFile(settings, "settings"))
-    before = contract.keep()
-    plan.unlink()
-    settings.write_text('checks = ["true"]\n')
-    subjects = {one.subject for one in contract.restore(before, OWN)}
-    assert plan.read_text() == PLAN
-    assert not settings.exists()
-    assert "settings" in subjects
-
-
 def test_only_segues_tables_of_a_shared_file_are_put_back(plan: Path) -> None:
     shared = plan.parent / "pyproject.toml"
     shared.write_text('[project]\nname = "a"\n\n[tool.segue]\nchecks = ["pytest -q"]\n\n[tool.ruff]\n')
@@ -405,16 +376,6 @@ def test_another_process_concludes_a_launch_that_one_before_it_began(
     assert failure.kind is FailureKind.TAMPERED
     assert plan.read_text() == PLAN
     assert asyncio.run(guard().after("task/1/execute/2", OWN, "run/1")) == ((), None)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="modes of files are different there")
-def test_looking_runs_nothing(repo: Path, tmp_path: Path) -> None:
-    """A hostile configuration is read, never obeyed."""
-    trap = tmp_path / "ran"
-    git(repo, "config", "core.fsmonitor", f"touch {trap}")
-    git(repo, "config", "alias.status", f"!touch {trap}")
-    guard_of(repo, tmp_path / "kept").look()
-    assert not trap.exists()
 
 
 def test_settings_changed_in_a_launch_that_was_cut_off_are_put_back_before_anybody_reads_them(
@@ -493,3 +454,15 @@ def test_a_cloud_branch_that_lacks_what_it_started_from_is_refused(repo: Path, t
     assert asyncio.run(branches.arrive(["good"], start)).branch == "good"
     with pytest.raises(WorkspaceError, match="does not contain"):
         asyncio.run(branches.arrive(["bad"], start))
+
+
+def test_what_the_user_hid_from_git_stays_hidden_and_blames_nobody(repo: Path, tmp_path: Path) -> None:
+    git(repo, "update-index", "--skip-worktree", "1.txt")
+    guard = guard_of(repo, tmp_path / "kept")
+    asyncio.run(guard.prepare())
+    before = guard.look()
+    git(repo, "update-index", "--assume-unchanged", "2.txt")
+    [found] = asyncio.run(guard.compare(before, "run/task/1"))
+    assert "2.txt" in found.text
+    assert "1.txt" not in found.text
+    assert git(repo, "ls-files", "-v") == "S 1.txt\nH 2.txt"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -150,20 +149,6 @@ def _folder(world: World) -> None:
     world.write("plan.md/notes.md", "mine\n")
 
 
-def _socket(world: World) -> None:
-    (world.repo / "plan.md").unlink()
-    with socket.socket(socket.AF_UNIX) as server:
-        here = os.open(".", os.O_RDONLY)
-        os.chdir(world.repo)  # the path of a socket may be a hundred bytes long
-        server.bind("plan.md")
-        os.fchdir(here)
-        os.close(here)
-
-
-def _huge(world: World) -> None:
-    os.truncate(world.repo / "plan.md", 2**40)
-
-
 def _append(path: str, text: str) -> Callable[[World], None]:
     def append(world: World) -> None:
         with (world.repo / path).open("a") as file:
@@ -172,93 +157,28 @@ def _append(path: str, text: str) -> Callable[[World], None]:
     return append
 
 
-def _separate(world: World) -> None:
-    (world.repo / ".git").rename(world.repo / ".moved")
-    (world.repo / ".git").write_text(f"gitdir: {world.repo / '.moved'}\n")
-
-
 Deed = Callable[[World], object]
 HOSTILE: dict[str, tuple[str, Deed]] = {
     "plan, link outside": ("plan.md", lambda world: world.link("plan.md", world.home / ".bashrc")),
-    "plan, link inside": ("plan.md", lambda world: world.link("plan.md", "1.txt")),
-    "plan, link to itself": ("plan.md", lambda world: world.link("plan.md", "plan.md")),
-    "plan, the same file through a link": ("plan.md", lambda world: world.link("plan.md", ".moved")),
     "plan, pipe": ("plan.md", lambda world: world.pipe("plan.md")),
-    "plan, socket": ("plan.md", _socket),
     "plan, hard link": ("plan.md", _hard_link),
     "plan, folder": ("plan.md", _folder),
-    "plan, huge": ("plan.md", _huge),
-    "tasks.md, link": ("tasks.md", lambda world: world.link("specs/001/tasks.md", world.home / ".bashrc")),
     "tasks.md, folder above": ("001", lambda world: world.link("specs/001", world.home / "specs")),
-    "tasks.md, folder above that": ("specs", lambda world: world.link("specs", world.home)),
-    "state.json, link": (
-        "state.json",
-        lambda world: world.link("specs/001/state.json", world.home / ".bashrc"),
-    ),
-    "state.json, pipe": ("state.json", lambda world: world.pipe("specs/001/state.json")),
     "segue.toml, new link": ("segue.toml", lambda world: world.link("segue.toml", world.home / "evil.toml")),
-    "segue.toml, new pipe": ("segue.toml", lambda world: world.pipe("segue.toml")),
     "pyproject.toml, link": (
         "pyproject.toml",
         lambda world: world.link("pyproject.toml", world.home / "evil.toml"),
     ),
-    "pyproject.toml, pipe": ("pyproject.toml", lambda world: world.pipe("pyproject.toml")),
     "hooks, link": ("hooks", lambda world: world.link(".git/hooks", world.home / "hooks")),
-    "hook, link": ("pre-push", lambda world: world.link(".git/hooks/pre-push", world.home / ".bashrc")),
     "hook, new pipe": ("pre-commit", lambda world: world.pipe(".git/hooks/pre-commit")),
-    "config, link": (".git/config", lambda world: world.link(".git/config", world.home / "evil.toml")),
     "config, pipe": (".git/config", lambda world: world.pipe(".git/config")),
-    "info, link": ("info", lambda world: world.link(".git/info", world.home / "specs")),
     "commondir": ("commondir", lambda world: world.write(".git/commondir", str(world.home))),
     "config, one line": ("config", _append(".git/config", "[user]\n[core] fsmonitor = /tmp/x\n")),
-    "config, two sections in one line": ("config", _append(".git/config", "[user] [core] fsmonitor = x\n")),
-    "config, program of gc": ("config", _append(".git/config", "[gc] recentObjectsHook = x\n")),
-    "config, upstream that is an address": (
-        "config",
-        _append(".git/config", '[branch "main"] remote = ../x\n'),
-    ),
-    "HEAD, pipe": ("HEAD", lambda world: world.pipe(".git/HEAD")),
-    "packed-refs, pipe": ("packed-refs", lambda world: world.pipe(".git/packed-refs")),
-    "index, link": ("index", lambda world: world.link(".git/index", world.home / ".bashrc")),
-    "hook that cannot be started": (
-        "pre-push",
-        lambda world: (world.repo / ".git/hooks/pre-push").chmod(0o644),
-    ),
     ".git, link": (".git", lambda world: world.link(".git", ".moved")),
-    ".git, elsewhere": (".git", lambda world: _separate(world)),
-    "config, key after a harmless one": (
-        "config",
-        _append(".git/config", "[user] name = a\n[core] pager = x\n"),
-    ),
-    "config, continued line": (
-        "config",
-        _append(".git/config", "[user] name = a \\\n b\n[core]fsmonitor=x\n"),
-    ),
-    "config, case": ("config", _append(".git/config", "[CORE]\nFSMonitor = x\n")),
-    "config, included": ("config", _append(".git/config", '[includeIf "gitdir:/"] path = ../.evil\n')),
     "config, remote": ("config", _append(".git/config", '[remote "origin"] pushurl = ext::sh -c x\n')),
-    "config, receiver": ("config", _append(".git/config", '[remote "origin"] uploadpack = x\n')),
-    "config, unreadable": ("config", _append(".git/config", "[user\n")),
 }
 
 
-@pytest.mark.quick(
-    "plan, link outside",
-    "plan, pipe",
-    "plan, hard link",
-    "plan, folder",
-    "tasks.md, folder above",
-    "state.json, link",
-    "segue.toml, new link",
-    "pyproject.toml, link",
-    "hooks, link",
-    "hook, link",
-    "config, pipe",
-    "commondir",
-    "config, two sections in one line",
-    "config, remote",
-    ".git, link",
-)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_an_agent_puts_in_place_of_a_file_is_named_and_put_back(world: World, name: str) -> None:
     shown, deed = HOSTILE[name]
@@ -288,21 +208,6 @@ def test_what_an_agent_puts_in_place_of_a_file_is_named_and_put_back(world: Worl
 def _link_plan(world: World) -> None:
     world.write("docs/plan.md", PLAN)
     world.link("plan.md", "docs/plan.md")
-
-
-def _link_specs(world: World) -> None:
-    (world.repo / "specs").rename(world.repo / "shared")
-    world.link("specs", "shared")
-
-
-def _link_settings(world: World) -> None:
-    world.write("config/pyproject.toml", SETTINGS)
-    world.link("pyproject.toml", "config/pyproject.toml")
-
-
-def _link_hooks(world: World) -> None:
-    (world.repo / ".git" / "hooks").rename(world.repo / ".githooks")
-    world.link(".git/hooks", "../.githooks")
 
 
 def _link_hooks_outside(world: World) -> None:
@@ -338,9 +243,6 @@ def _nothing(_world: World) -> None:
 
 HONEST: dict[str, tuple[Deed, Deed]] = {
     "plan is a link": (_link_plan, _nothing),
-    "specs is a link": (_link_specs, _nothing),
-    "settings are a link": (_link_settings, _append("config/pyproject.toml", "[tool.ruff]\n")),
-    "hooks are a link": (_link_hooks, _nothing),
     "hooks are a link that leads out": (_link_hooks_outside, _nothing),
     "plan has a second name": (_second_name, _nothing),
     "the agent makes links of its own": (_nothing, _ordinary_links),
@@ -390,17 +292,6 @@ def test_a_plan_that_is_the_users_link_is_put_back_as_that_link(world: World, ho
     assert world.outside() == before
 
 
-def test_a_repository_that_is_reached_through_a_link_works_as_any_other(world: World) -> None:
-    there = world.root / "through"
-    there.symlink_to(world.repo)
-    assert launch(world, _nothing, there) == []
-    found = launch(world, lambda world: world.link("plan.md", world.home / ".bashrc"), there)
-    assert any("plan.md" in one.text for one in found)
-    assert (world.home / ".bashrc").read_text() == SECRET
-    assert (world.repo / "plan.md").read_text() == PLAN
-    assert there.is_symlink()
-
-
 def test_a_worktree_is_guarded_through_its_git_file(world: World) -> None:
     tree = world.root / "tree"
     world.git("worktree", "add", "--quiet", str(tree))
@@ -440,18 +331,14 @@ while True:
 """
 
 
-@pytest.mark.quick("plan.md")
-@pytest.mark.parametrize("place", ["plan.md", "specs/001", ".git/hooks/pre-push"])
-def test_a_path_that_flips_while_it_is_put_back_leads_nowhere(world: World, place: str) -> None:
+def test_a_path_that_flips_while_it_is_put_back_leads_nowhere(world: World) -> None:
     """A process that survived its agent swaps a file and a link as fast as it can."""
-    target = world.home / ("specs" if place == "specs/001" else ".bashrc")
     guard = world.guard()
     guard.before("task/1/execute/1")
     before = world.outside()
-    if place == "specs/001":
-        (world.repo / place).rename(world.repo / "moved")
     flipping = subprocess.Popen(
-        [sys.executable, "-c", FLIP, str(world.repo / place), str(target)], stdout=subprocess.PIPE
+        [sys.executable, "-c", FLIP, str(world.repo / "plan.md"), str(world.home / ".bashrc")],
+        stdout=subprocess.PIPE,
     )
     assert flipping.stdout is not None
     try:

@@ -7,8 +7,6 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
-import pytest
-
 from segue.proof.execute import SealOptions
 from segue.proof.scope import Scope
 from segue.proof.seal import Sealer
@@ -60,60 +58,33 @@ BASE = {
 CASES: dict[str, tuple[dict[str, str | None], str]] = {
     "a comment in a function": ({"calc.py": CODE.replace("    return", "    # easy\n    return")}, COMMENTS),
     "a docstring": ({"calc.py": CODE.replace("Add.", "Return the sum.")}, COMMENTS),
-    "a docstring that is printed": ({"help.py": BASE["help.py"].replace("Usage", "How")}, ""),
     "a docstring that is a test": ({"shown.py": BASE["shown.py"].replace("    2\n", "    3\n")}, ""),
-    "a constant": ({"web.py": BASE["web.py"].replace("config.json", "other.json")}, ""),
     "layout": ({"calc.py": CODE.replace("def add(a, b):", "def add(\n    a,\n    b,\n):")}, COMMENTS),
     "a function is removed": ({"calc.py": "from pathlib import Path\n"}, ""),
     "an unused function is removed": (
         {"dead.py": BASE["dead.py"].partition("\n\ndef _old")[0]}, REMOVED
     ),
-    "a function is removed that its file names": ({"dead.py": BASE["dead.py"].replace(USED, "")}, ""),
-    "a decorated function is removed": ({"dead.py": BASE["dead.py"].replace(ROUTE, "")}, ""),
-    "a line is removed": ({"dead.py": BASE["dead.py"].replace("    old.sort()\n", "")}, ""),
     "an unused module is removed": ({"lost.py": None}, REMOVED),
-    "an unused function is removed in JavaScript": (
-        {"sum.js": JS.replace("function forgotten() { return add(1, 2); }\n", "")}, REMOVED
-    ),
     "a function is removed with its test": (
         {"half.py": BASE["half.py"].partition("def half")[0], "tests/test_half.py": None},
         f"{TESTS} and {REMOVED}",
     ),
-    "annotations": ({"calc.py": CODE.replace("(a, b)", "(a: int, b: int) -> int")}, ""),
     "a directive to a linter": ({"calc.py": CODE.replace("a + b", "a + b  # noqa: E501")}, ORDERS),
-    "a directive to a compiler": ({"calc.go": GO.replace("// Add", "//go:noinline\n// Add")}, ""),
     "an empty module": ({"more/__init__.py": ""}, ""),
     "a comment in JavaScript": ({"sum.js": JS.replace("// sum", "// The sum.")}, COMMENTS),
-    "slashes in a string": ({"sum.js": JS.replace("a.example", "b.example")}, ""),
-    "a comment in Go": ({"calc.go": GO.replace("Add adds.", "Add returns the sum.")}, COMMENTS),
-    "a build tag in Go": ({"calc.go": "//go:build linux\n\n" + GO}, ""),
-    "a comment in Rust": ({"lib.rs": RUST.replace("/// Adds.", "/// Adds two.")}, COMMENTS),
-    "an example in Rust": ({"lib.rs": RUST.replace("(2, 1", "(3, 1")}, ""),
-    "a comment in a script": ({"greet.sh": SHELL.replace("# Greet.", "# Greet all.")}, COMMENTS),
-    "a number sign in a string": ({"greet.sh": SHELL.replace("# world", "# all")}, ""),
-    "another shell": ({"greet.sh": SHELL.replace("/bin/sh", "/bin/bash")}, ""),
-    "a comment in CSS": ({"style.css": BASE["style.css"].replace("big", "red")}, COMMENTS),
-    "a comment in SQL": ({"query.sql": BASE["query.sql"].replace("all", "one")}, COMMENTS),
-    "a comment in YAML": ({".github/workflows/ci.yml": f"# CI\n{CI}"}, COMMENTS),
-    "a README that the package names": ({"README.md": "# Calc\n\nIt adds.\n"}, DOCS),
-    "an example in a guide": ({"guide.rst": BASE["guide.rst"].replace("    3", "    4")}, ""),
+
+
+
     "words in a guide": ({"guide.rst": BASE["guide.rst"].replace("Use it", "Try it")}, DOCS),
     "a CI file": ({".github/workflows/ci.yml": CI.replace("ubuntu", "macos")}, UNREAD),
-    "a license": ({"LICENSE": "MIT\n"}, UNREAD),
     "data that code names": ({"config.json": "{\"a\": 2}\n"}, ""),
     "data that nothing names": ({"other.json": "{\"a\": 2}\n"}, UNREAD),
-    "a template": ({"templates/index.html": "<p>Hello</p>\n"}, ""),
-    "data in a folder that code names": ({"locale/de/messages.po": "msgid \"b\"\n"}, ""),
     "a target of make": ({"Makefile": BASE["Makefile"] + "clean:\n\trm -rf build\n"}, UNREAD),
     "tests": ({"tests/test_more.py": "def test_more():\n    assert True\n"}, TESTS),
     "fixtures": ({"conftest.py": "import calc\nX = 1\n"}, TESTS),
     "a comment and a README": (
         {"calc.py": f"# Sums\n{CODE}", "README.md": "# Sum\n"}, f"{COMMENTS} and {DOCS}"
     ),
-    "another module behind a link": ({"link.py": "web.py"}, ""),
-    "letters that are no UTF-8": ({"old.c": "char *x = \"\udce8\";\n"}, ""),
-    "a notebook": ({"look.ipynb": "{}\n"}, ""),
-    "an example of settings": ({".env.example": "A=2\n"}, UNREAD),
     "ends of lines": ({"calc.py": CODE.replace("\n", "\r\n")}, COMMENTS),
     "a broken program": ({"calc.py": "def add(:\n"}, ""),
     "code and a README": ({"calc.py": CODE.replace("+", "-"), "README.md": "# Sum\n"}, ""),
@@ -168,7 +139,6 @@ def measure(
     )
 
 
-@pytest.mark.thorough
 def test_what_a_program_could_notice(tmp_path: Path) -> None:
     found = {name: measure(tmp_path, change).untestable for name, (change, _) in CASES.items()}
     assert found == {name: f"only {only} were changed" if only else "" for name, (_, only) in CASES.items()}

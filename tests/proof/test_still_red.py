@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.proof.report import CaseResult, Reason, Report, TestOutcome, explain
+from segue.proof.report import CaseResult, Reason, Report, TestOutcome
 from segue.proof.runs import Observed, Runs
 from segue.proof.still_red import find_rejection
 
@@ -20,30 +20,20 @@ RIGHT = BEFORE.replace(UNWRITTEN, "return amount - amount * percent / 100", 1)
 WRONG = BEFORE.replace(UNWRITTEN, "return 42", 1)
 CASES: dict[str, tuple[str, str, bool]] = {
     "it compares": ("sys.exit(discount(200, 10) != 180)", WRONG, True),
-    "it says what it got": ("got = discount(200, 10)\nif got != 180: sys.exit(f'got {got}')", WRONG, True),
     "it asserts": ("assert discount(200, 10) == 180", WRONG, True),
     "it asserts twice": ("assert discount(0, 0) == 42\nassert discount(200, 10) == 180", WRONG, False),
-    "it asserts and explains": ("assert discount(200, 10) == 180, discount(200, 10)", WRONG, True),
-    "it looks at a type": ("assert discount('a', 1) == 1.0", WRONG, True),
     "the next task's function is missing": (
         "assert discount(200, 10) == 180\nassert tax(5) == 1",
         RIGHT,
         False,
     ),
-    "the next function is called with the result": ("assert tax(discount(200, 10)) == 1", RIGHT, False),
     "the result is not looked at": ("discount(200, 10)\ntax(5)", RIGHT, False),
     "another command is missing": (
         "assert discount(200, 10) == 180\nsys.exit('report: command not found')",
         RIGHT,
         False,
     ),
-    "the year is another one": ("sys.exit('it is not 1999')", RIGHT, False),
     "the year, and the result": ("assert discount(200, 10) == 180\nsys.exit('it is not 1999')", RIGHT, False),
-    "only the first of two is right": (
-        "assert discount(50, 0) == 50\nassert discount(200, 10) == 180",
-        RIGHT.replace("return amount -", "return 50 if percent == 0 else amount +"),
-        False,
-    ),
 }
 """A scenario, what the task makes of the product, and whether the scenario rejects that."""
 
@@ -86,17 +76,3 @@ def test_a_red_test_that_waits_for_more_does_not_reject() -> None:
         files = {"shop.py": (BEFORE, WRONG)}
         found = asyncio.run(find_rejection(Runs(before, after, after), ["t.py::test"], files, run))
         assert bool(found) is rejects, message
-
-
-@pytest.mark.parametrize(
-    ("name", "message", "reason"),
-    [
-        ("DocTestFailure", "Expected: 'IV' Got: 'IIII'", Reason.ASSERTION),
-        ("UnexpectedException", "UNEXPECTED EXCEPTION: NameError(\"name 'roman' is not\")", Reason.MISSING),
-        ("UnexpectedException", "UNEXPECTED EXCEPTION: NotImplementedError()", Reason.UNFINISHED),
-        ("UnexpectedException", "UNEXPECTED EXCEPTION: KeyError('h')", Reason.RAISED),
-        ("UnexpectedException", "UNEXPECTED EXCEPTION: SyntaxError('x')", Reason.SYNTAX),
-    ],
-)
-def test_a_doctest_fails_for_the_reason_of_its_example(name: str, message: str, reason: Reason) -> None:
-    assert explain(name, message, ("roman.py",), "roman.py") is reason

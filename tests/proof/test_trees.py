@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -150,20 +149,3 @@ def test_what_an_agent_installs_does_not_matter_where_setup_made_it(tmp_path: Pa
     head = project.commit(RIGHT)
     result = asyncio.run(project.sealer().check(UNITTEST, project.base, head))
     assert (result.ok, result.seal) == (True, Seal.SEALED), result
-
-
-@pytest.mark.thorough
-@needs_sandbox
-@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
-def test_a_check_reads_a_file_of_real_lfs(tmp_path: Path) -> None:
-    project = Checkout(tmp_path, {})
-    project.git("lfs", "install", "--local")
-    project.git("lfs", "track", "*.bin")
-    test = PROJECT["tests/test_calc.py"] or ""
-    asks = test.replace("calc.one(), 1", "calc.one(), 2000")
-    reads = "def one():\n    return len(open('data.bin').read())\n"
-    project.base = project.commit(
-        {**PROJECT, "calc.py": reads, "tests/test_calc.py": asks, "data.bin": "old"}
-    )
-    result = project.check({"data.bin": "x" * 2000}, UNITTEST)
-    assert (result.ok, bool(result.proved)) == (True, True), result

@@ -60,11 +60,6 @@ def program(name: str) -> str:
     return found
 
 
-def on_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the launchers be found first, as in a user's shell."""
-    _prepend(launchers(), monkeypatch)
-
-
 def js_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the launchers of JavaScript be found first."""
     _prepend(js_launchers(), monkeypatch)

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.events import TaskEnded, VerdictGiven
-from segue.domain.proof import CheckState, IndependentTests, Level, Proof, Seal, Tampering
+from segue.domain.proof import CheckState, IndependentTests, Level, Seal, Tampering
 from segue.domain.task import TaskKind
-from segue.domain.verdict import Action, CriterionVerdict, Result
 from segue.reports.card.build import build_cards
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 from segue.reports.card.layout import lay_out
 from segue.reports.card.markdown import render_markdown
-from segue.reports.card.page import render_cards
 from segue.reports.card.text import render_text
 from segue.store import connect
-from tests.reports.dataset import Written
-from tests.reports.proofs import TASKS, record, write_proofs
+from tests.reports.proofs import TASKS, write_proofs
 
 
 def read_cards(address: str, run_id: str) -> dict[str, ProofCard]:
@@ -70,19 +65,6 @@ def test_the_card_of_a_proven_task(cards: dict[str, ProofCard]) -> None:
     )
 
 
-def test_a_panel_is_named(database: str) -> None:
-    data = Written()
-    run = data.run("panel", t1="One").execute().verify(1, "PASS").verify(2, "PASS")
-    met = (CriterionVerdict("task", True, "x"),)
-    for step in ("task/1/verify/1", "task/1/verify/2", "task/1/verify"):
-        record(run, VerdictGiven("1", Result.PASS, Action.PROCEED, "met", met), step)
-    record(run, TaskEnded("1", True, proof=Proof(level=Level.CHANGED, judged=True)))
-    data.write(database)
-    [card] = read_cards(database, "panel").values()
-    assert (card.judge, card.decided_by) == ("claude opus", ("judge claude opus",))
-    assert (card.level, card.marks, card.conclusion) == (Level.CHANGED, ("judged",), "changed, judged")
-
-
 def test_the_card_of_a_failed_task_says_what_is_missing(cards: dict[str, ProofCard]) -> None:
     card = cards["T002"]
     assert (card.state, card.level, card.proof) == ("needs_human", None, None)
@@ -100,29 +82,11 @@ def test_a_person_decided(cards: dict[str, ProofCard]) -> None:
     assert (card.marks, card.conclusion) == (("accepted by person",), "accepted by person")
 
 
-def test_a_task_that_has_not_begun_has_a_card(cards: dict[str, ProofCard]) -> None:
-    card = cards["T004"]
-    assert (card.state, card.kind, card.level, card.seconds) == ("pending", None, None, None)
-    assert card.missing == ("It has not begun.",)
-
-
-def test_an_older_run_has_no_level(database: str) -> None:
-    data = Written()
-    data.run("old", t1="One").passes()
-    data.write(database)
-    [card] = read_cards(database, "old").values()
-    assert (card.state, card.level, card.proof, card.conclusion) == ("done", None, None, "")
-    assert card.meaning == "No proof was recorded."
-    assert "PASS" not in render_text([lay_out(card)])
-
-
 def test_every_rendering_says_the_same(cards: dict[str, ProofCard]) -> None:
     layouts = [lay_out(card) for card in cards.values()]
-    page = Reader()
-    page.feed(render_cards(layouts, "Proof", "Made today."))
     written = re.sub(r"\\(.)", r"\1", render_markdown(layouts)).replace("<!-- -->", "")
     plain = render_text(layouts)
-    for text in (plain, written, page.text):
+    for text in (plain, written):
         flat = " ".join(text.split())
         for words in (
             "Task T001: Log in",
@@ -140,21 +104,6 @@ def test_every_rendering_says_the_same(cards: dict[str, ProofCard]) -> None:
         ):
             assert words in flat
     assert max(map(len, plain.splitlines())) <= 80
-
-
-class Reader(HTMLParser):
-    """Reads the text and the tags of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.text = ""
-        self.tags: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 ANY = st.text() | st.sampled_from(
@@ -234,12 +183,6 @@ def test_hostile_text_stays_text(card: ProofCard) -> None:
     plain = render_text([layout])
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", plain)
     assert max(map(len, plain.splitlines())) <= 80
-    page = Reader()
-    page.feed(render_cards([layout], "Proof", ""))
-    assert page.tags <= {
-        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "article"),
-        *("dl", "dt", "dd", "ul", "li", "pre"),
-    }
     json.dumps(card.to_json())
     assert msgspec.convert(card.to_json(), ProofCard) == card
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from segue.domain.events import NOT_ISOLATED
 from segue.domain.proof import Level
 from segue.reports.card.card import ProofCard
 from segue.reports.card.request import render_request, weakest_level, write_title
@@ -44,8 +43,6 @@ def test_the_label_is_what_every_task_reaches() -> None:
     ("title", "names", "expected"),
     [
         ("A greeting service", ["a", "b"], "A greeting service"),
-        ("001-login", ["a"], "001-login"),
-        ("plan.md", ["Write one."], "Write one."),
         ("plan.md", ["Write one", "Write two"], "Write one; Write two"),
         ("docs/plan.md", ["a", "b", "c", "d"], "a; b and 2 more tasks"),
         ("plan.md", ["a" * 90, "b" * 90, "c"], "a" * 85 + "… and 2 more tasks"),
@@ -58,12 +55,6 @@ def test_titles_say_what_the_work_is_about(title: str, names: list[str], expecte
         assert found == expected
     else:
         assert found.endswith("and 2 more tasks")
-
-
-def test_the_text_says_that_agents_were_not_isolated() -> None:
-    isolated, exposed = card("1", "a", isolation="bwrap standard"), card("2", "b", isolation=NOT_ISOLATED)
-    assert "The agents were **not isolated**." in render_request([isolated, exposed], "r1")
-    assert NOT_ISOLATED not in render_request([isolated], "r1")
 
 
 def test_the_text_links_to_nobody() -> None:

@@ -29,7 +29,6 @@ def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Place, App
     return place, app, run
 
 
-@pytest.mark.thorough
 def test_the_last_words_of_the_process_before_are_no_refusal(waiting: tuple[Place, App, Run]) -> None:
     place, app, run = waiting
     place.script('[[on]]\nwrite = { "f{task}" = "x" }\n')

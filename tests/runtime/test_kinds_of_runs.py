@@ -12,8 +12,6 @@ from segue.domain.run import TASK_RUNS, USUAL_RUNS, RunKind, RunSpec
 from segue.runtime.app import App
 from segue.runtime.find import find_run
 from segue.runtime.wiring import make_run_notifier
-from segue.web.events import query_events
-from segue.web.palette import query_palette
 from segue.web.routes import PageRequest
 from segue.web.runs import query_runs
 
@@ -42,28 +40,6 @@ def test_the_list_in_the_terminal_shows_peoples_own_work(
         assert list_kinds(app, capsys, "--kind", str(kind)) == [kind]
 
 
-def test_the_list_has_a_column_for_kinds_where_there_are_several(
-    app: App, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["status", "--database-url", app.database()]) == 0
-    several = capsys.readouterr().out
-    assert run(["status", "--kind", "plan", "--database-url", app.database()]) == 0
-    assert "KIND" in several
-    assert all(f"  {kind}  " in several for kind in USUAL_RUNS)
-    assert "KIND" not in capsys.readouterr().out
-
-
-def test_a_list_without_rows_says_whether_there_are_other_kinds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    database = str(tmp_path / "segue.db")
-    app = App.load(tmp_path, None, {"database_url": database})
-    with app.store() as store:
-        store.create("key", RunSpec("x", "a trial", str(tmp_path), "scripted", "execute", kind=RunKind.TRIAL))
-    assert run(["status", "--database-url", database]) == 0
-    assert "segue status --kind KIND" in capsys.readouterr().out
-
-
 def test_the_last_run_is_never_a_trial_a_conversation_or_a_call(app: App) -> None:
     with app.store(read_only=True) as store:
         assert find_run(store, app, "last").spec.kind in USUAL_RUNS
@@ -75,11 +51,7 @@ def test_the_page_shows_one_kind(app: App, kind: RunKind) -> None:
         shown = query_runs(PageRequest(app, store, {}, {"kind": str(kind)}))["runs"]
         assert [row["kind"] for row in shown] == [kind]
         every = query_runs(PageRequest(app, store, {}, {}))["runs"]
-        jumps = query_palette(PageRequest(app, store, {}, {}))["found"]
-        choices = query_events(PageRequest(app, store, {}, {}))["choices"]["run"]
-    assert len(choices) == len(USUAL_RUNS)
     assert {row["kind"] for row in every} == set(USUAL_RUNS)
-    assert sum(found["kind"] == "run" for found in jumps) == len(USUAL_RUNS)
 
 
 @pytest.mark.parametrize("kind", TASK_RUNS)

@@ -1,4 +1,4 @@
-"""A lane is given copies, links and dependencies before a task; only what is missing, and only once."""
+"""A lane is given links and dependencies before a task; only what is missing, and only once."""
 
 from __future__ import annotations
 
@@ -48,14 +48,6 @@ class Place:
 
         return asyncio.run(work())
 
-    def describe(self, **settings: object) -> str:
-        async def work() -> str:
-            home = await Repository.open(self.repo)
-            lane = await LaneTrees(home, self.state, "run").open(1, "HEAD")
-            return await self.setup(home, settings).describe_missing(lane)
-
-        return asyncio.run(work())
-
     def setup(self, home: Repository, settings: dict[str, Any]) -> LaneSetup:
         return LaneSetup(home, read_options(Settings, settings), Isolation(), Redactor([]))
 
@@ -63,22 +55,6 @@ class Place:
 @pytest.fixture
 def place(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(repo, tmp_path_factory.mktemp("state"))
-
-
-def test_files_are_copied_once_and_are_then_the_lanes_own(place: Place) -> None:
-    (place.repo / ".env").write_text("A=1")
-    (place.repo / "data").mkdir()
-    (place.repo / "data" / "link").symlink_to("rows")
-    (place.repo / "data" / "rows").write_text("1")
-    lane = place.prepare(lane_copy=[".env*", "data"])
-    assert (lane / ".env").read_text() == "A=1"
-    assert (lane / "data" / "link").read_text() == "1"
-    (lane / ".env").write_text("A=2")
-    (place.repo / "data" / "rows").write_text("2")
-    assert place.prepare(lane_copy=[".env*", "data"]) == lane
-    assert (lane / ".env").read_text() == "A=2"
-    assert (lane / "data" / "rows").read_text() == "1"
-    assert git(lane, "status", "--porcelain") == ""
 
 
 def test_folders_are_linked(place: Place) -> None:
@@ -90,24 +66,22 @@ def test_folders_are_linked(place: Place) -> None:
     assert git(lane, "status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("name", ["lane_copy", "lane_link"])
-def test_nothing_from_outside_gets_into_a_lane(place: Place, name: str) -> None:
+def test_nothing_from_outside_gets_into_a_lane(place: Place) -> None:
     (place.state / "secret").write_text("precious")
     (place.repo / ".env").symlink_to(place.state / "secret")
     (place.repo / "data").symlink_to(place.state)
     patterns = [".env", "data/secret", "../state*/secret", str(place.state / "secret"), ".git/config"]
-    lane = place.prepare(**{name: patterns})
+    lane = place.prepare(lane_link=patterns)
     assert sorted(path.name for path in lane.iterdir()) == [".git", ".gitignore", "file", "package-lock.json"]
 
 
-@pytest.mark.parametrize(("name", "path"), [("lane_copy", "notes"), ("lane_link", "data")])
-def test_what_git_would_commit_is_refused(place: Place, name: str, path: str) -> None:
+def test_what_git_would_commit_is_refused(place: Place) -> None:
     """Of `data/` git ignores the folder, but not a link to it."""
-    (place.repo / path).mkdir()
-    (place.repo / path / "one").write_text("1")
+    (place.repo / "data").mkdir()
+    (place.repo / "data" / "one").write_text("1")
     with pytest.raises(NeedsHuman, match="does not ignore") as refused:
-        place.prepare(**{name: [path]})
-    assert f"/{path}" in refused.value.hint
+        place.prepare(lane_link=["data"])
+    assert "/data" in refused.value.hint
 
 
 def test_setup_runs_when_a_lane_is_new_and_when_a_lock_file_differs(place: Place) -> None:
@@ -134,20 +108,3 @@ def test_a_setup_that_fails_says_so_and_is_repeated(place: Place) -> None:
     lane = place.state / "run-lane-1"
     (lane / "node_modules").mkdir()
     assert place.prepare(lane_setup=[failing]) == lane
-
-
-def test_a_setup_knows_its_lane(place: Place) -> None:
-    lane = place.prepare(lane_setup=[["sh", "-c", "echo $SEGUE_LANE $SEGUE_PORT > .env"]])
-    number, port = (lane / ".env").read_text().split()
-    assert number == "1"
-    assert int(port) % 20 == 0
-
-
-def test_what_the_lanes_lack_is_said_unless_something_was_set(place: Place) -> None:
-    assert place.describe() == ""
-    (place.repo / "node_modules").mkdir()
-    (place.repo / ".env").write_text("A=1")
-    said = place.describe()
-    assert ".env, node_modules" in said
-    assert "lane_setup" in said
-    assert place.describe(lane_copy=[".env"]) == ""

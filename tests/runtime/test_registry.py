@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from segue.cli.terminal.output import report_error
-from segue.domain.errors import SourceError, ToolMissing, UsageError
+from segue.config.trust import explain, is_confined, is_harmless
+from segue.domain.errors import SourceError, ToolMissing
+from segue.plugins import (
+    CALLS,
+    COMMANDS,
+    EVENTS,
+    EXAMINERS,
+    OBSERVERS,
+    PAGES,
+    TABLES,
+    VARIANTS,
+    import_name,
+)
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.plan import plan_run
 
 MODULE = '''
-from segue import Options, Source, SourceRequest, Task, TaskList
+from segue import Source, SourceRequest, Task, TaskList
 
 class Lines(Source):
     """A text file with a key per line."""
@@ -57,54 +70,11 @@ class Half(Source):
     @property
     def address(self):
         return "half"
-
-class Raising(Lines):
-    kind = "raising"
-
-    @classmethod
-    def matches(cls, request):
-        return bool(request.named) and request.named.endswith(".raising")
-
-    def tasks(self):
-        return {}["nothing"]
-
-class Wish(Lines):
-    """A wish, whose steps an agent plans."""
-    kind = "wish"
-    outline = property(lambda self: self)
-
-    @classmethod
-    def matches(cls, request):
-        return bool(request.named) and request.named.startswith("wish:")
-
-    @classmethod
-    def open(cls, request):
-        return cls(request.named)
-
-class Nameless:
-    """An agent whose objects have no name."""
-    Options = Options
-    can = None
-
-    def __init__(self, options, services):
-        pass
-
-    def check(self): ...
-    def installation(self): ...
-    def run(self, job): ...
-    def forget(self, token): ...
-
-VALUE = 5
 '''
 POINTS = """[segue.sources]
 lines = segue_odd:Lines
 half = segue_odd:Half
-raising = segue_odd:Raising
-wish = segue_odd:Wish
 planfile = segue_odd:Lines
-[segue.agents]
-nameless = segue_odd:Nameless
-value = segue_odd:VALUE
 """
 
 
@@ -122,7 +92,6 @@ def install(folder: Path, name: str, points: str, module: str = "") -> None:
 def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A repository of somebody who has installed odd plug-ins."""
     install(tmp_path / "site", "segue-odd", POINTS, MODULE)
-    install(tmp_path / "site", "segue-rival", "[segue.agents]\nvalue = segue_rival:Other\n")
     monkeypatch.syspath_prepend(tmp_path / "site")
     caches: tuple[Callable[[], None], ...] = (
         registry._registered.cache_clear,
@@ -139,33 +108,12 @@ def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("segue_odd", None)
 
 
-def problems() -> dict[tuple[str, str], str]:
-    return {(plugin.package, plugin.name): plugin.problem for plugin in registry.list_installed()}
-
-
-def test_the_list_says_what_is_wrong_with_each(odd: Path) -> None:
-    found = problems()
-    assert found["segue-odd", "lines"] == ""
-    assert found["segue-odd", "half"].endswith("segue_odd:Half has no mark, tasks")
-    assert found["segue-odd", "planfile"].endswith("is not used: Segue has that name already")
-    both = {found["segue-odd", "value"], found["segue-rival", "value"]}
-    assert any("is not used" in problem for problem in both), "two packages have the same name"
-
-
 def test_a_class_that_lacks_a_method_is_refused_before_it_is_asked(odd: Path) -> None:
     with pytest.raises(ToolMissing, match=r"'half' of segue-odd cannot be used.* has no mark, tasks"):
         App.load(odd).source("x", odd, "half")
     with pytest.raises(ToolMissing, match="has no mark, tasks"):
         App.load(odd).source("list.half", odd)
     assert App.load(odd).source("plan.txt", odd).kind == "planfile", "the broken one cannot be meant"
-
-
-def test_an_object_that_lacks_a_property_is_refused(odd: Path, tmp_path: Path) -> None:
-    from segue.runtime.wiring import make_agent
-    from tests.services import make_services
-
-    with pytest.raises(ToolMissing, match=r"'nameless' of segue-odd cannot be used: .* has no name"):
-        make_agent("nameless", App.load(odd).loaded, make_services(tmp_path))
 
 
 @pytest.mark.parametrize("keys", ["a/b\n", "a\na\n", "a\n\nb\n"])
@@ -176,43 +124,29 @@ def test_keys_that_would_be_taken_for_others_are_refused(odd: Path, keys: str) -
         plan_run(app, app.source("x.lines", odd))
 
 
-def test_a_plug_in_refuses_options_that_it_does_not_use(odd: Path) -> None:
-    app = App.load(odd, command_line={"plan_format": "strict"})
-    with pytest.raises(UsageError, match="--plan-format has no effect: it is for plan files"):
-        app.source("x.lines", odd)
-    assert app.source("plan.md", odd).kind == "planfile"
-    with pytest.raises(UsageError, match="--plan-format has no effect"):
-        app.source("Build a small thing", odd)
-    app = App.load(odd, command_line={"task_list": 1})
-    with pytest.raises(UsageError, match="--task-list has no effect: it is for Spec Kit features"):
-        app.source("plan.md", odd)
+def test_all_that_the_tables_name_can_be_imported() -> None:
+    named = [where for variants in VARIANTS.values() for where in variants.values()]
+    named += [command.where for command in COMMANDS.values()]
+    named += [table.where for table in TABLES.values()]
+    named += [where for names in (EVENTS, OBSERVERS, EXAMINERS, CALLS) for where in names.values()]
+    assert all(map(import_name, named))
+    assert all(map(importlib.import_module, PAGES))
 
 
-def test_an_error_in_a_plug_in_names_its_package(odd: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (odd / "x.raising").write_text("a\n")
-    with pytest.raises(KeyError) as raised:
-        App.load(odd).source("x.raising", odd).tasks()
-    assert report_error(raised.value, as_json=False) == 1
-    said = capsys.readouterr().err
-    assert "unexpected KeyError in the plug-in package segue-odd: 'nothing'" in said
-    assert "the authors of segue-odd" in said
-    with pytest.raises(ZeroDivisionError) as ours:
-        _ = 1 / 0
-    assert registry.find_culprit(ours.value) == ""
+def test_trust_knows_what_a_table_of_a_feature_may_do() -> None:
+    for name, table in TABLES.items():
+        assert not is_harmless(f"{name}.anything", "x")
+        assert all(is_harmless(f"{name}.{one}", "x") for one in table.harmless)
+        assert all(is_confined(f"{name}.{one}", "x") for one in (*table.harmless, *table.confined))
+        assert explain([f"{name}.anything"]) == {table.meaning: [f"{name}.anything"]}
 
 
-def test_a_source_that_is_no_file_is_named_in_the_settings_and_may_be_planned(odd: Path) -> None:
-    (odd / "segue.toml").write_text('source = "wish:one"\n')
-    app = App.load(odd)
-    assert app.source(None, odd).address == "wish:one"
-    assert app.plans_tasks(None)
-    assert not app.plans_tasks("x.lines")
-
-
-def test_variants_say_what_a_run_must_know_before_it_begins() -> None:
-    said = {"by_checks": "judges", "by_model": "judges", "merges": "deliveries", "leaves": "deliveries"}
-    found = {
-        what: [name for name in registry.BUILT_IN[socket] if registry.says(socket, name, what)]
-        for what, socket in said.items()
-    }
-    assert found == {"by_checks": ["checks"], "by_model": ["llm"], "merges": ["merge"], "leaves": ["branch"]}
+@pytest.mark.parametrize("words", ["--help", "--version"])
+def test_starting_imports_no_feature_and_nothing_slow(words: str) -> None:
+    code = (
+        "import sys\nfrom segue.cli.main import run\n"
+        f"run({words.split()!r})\n"
+        "slow = {'importlib.metadata', 'segue.features', 'msgspec'}\n"
+        "sys.exit(bool(slow & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

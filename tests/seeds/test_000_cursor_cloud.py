@@ -13,8 +13,6 @@ from tests.cli.cloud_place import HOSTED, Cloud, open_cloud
 from tests.cli.place import DEADLINE, Place, until
 from tests.cli.test_spec import SPEC, TASKS
 
-pytestmark = pytest.mark.thorough
-
 FOLDER = "specs/001-greeting"
 FEATURE = ("run", FOLDER)
 

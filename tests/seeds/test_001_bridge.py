@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.place import Place
-from tests.parts.bridge.conftest import APP, HOME, Bridge, open_bridge
-from tests.parts.bridge.test_local import LocalBridge
+from tests.features.bridge.conftest import APP, HOME, Bridge, open_bridge
+from tests.features.bridge.test_local import LocalBridge
 
 HEALTH = 'Add a health check endpoint at GET /health that returns 200 and {"status":"ok"}'
 DELEGATE = f"SUBAGENT: repo=github.com/me/app, prompt={HEALTH}"

@@ -13,8 +13,6 @@ import pytest
 from tests.cli.place import Place
 from tests.cli.test_build import GOAL, TWO, keys, plan, prompt_of, step, tasks
 
-pytestmark = pytest.mark.thorough
-
 TEST = """import unittest
 import shop
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.parts.litellm.place import Asking, litellm, provider
+from tests.features.litellm.place import Asking, litellm, provider
 
 TALK = [
     {"role": "system", "content": "You are a helpful assistant."},
@@ -68,14 +68,12 @@ def ask(agent: Printing, messages: Any = TALK, **options: Any) -> Any:
     )
 
 
-@pytest.mark.thorough
 def test_r1_no_shell_reads_what_is_said(agent: Printing) -> None:
     ask(agent)
     assert not Path("/tmp/never").exists()
     assert "$(touch /tmp/never)" in agent.noted.read_text()
 
 
-@pytest.mark.thorough
 def test_r1_a_timeout_ends_the_agent(agent: Printing) -> None:
     agent.prints("", sleep=300)
     with pytest.raises(litellm.Timeout):
@@ -89,7 +87,6 @@ def test_r2_what_is_printed_is_the_answer(agent: Printing) -> None:
     assert answer.choices[0].finish_reason == "stop"
 
 
-@pytest.mark.thorough
 def test_r2_tools_are_refused(agent: Printing) -> None:
     with pytest.raises(litellm.BadRequestError):
         ask(agent, tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}])

@@ -11,11 +11,8 @@ import pytest
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from tests.cli.place import Place
 from tests.cli.test_phases import cursor, stet_finds
-from tests.parts.stet.place import EVAL, StetPlace
-from tests.parts.stet.test_stet import review, reviewer
+from tests.reviewers.stet_place import EVAL, StetPlace, review, reviewer
 from tests.services import make_services
-
-pytestmark = pytest.mark.thorough
 
 WORK = '[[on]]\nwrite = { "done-{task}" = "x" }\n'
 
@@ -44,7 +41,6 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Place:
         '[[on]]\nphase = "address"\nwrite = { "code.py" = "fixed = True\\n" }\n'
         '[[on]]\nmode = "agent"\nwrite = { "code.py" = "BAD = {task}\\n" }\n'
     )
-    place.env["SEGUE_SIM_AGENT"] = str(place.root / "agent.toml")
     stet_finds(place, {"pattern": "BAD", "severity": "error", "category": "bug", "message": "BAD is bad"})
     place.more_config(
         'final.review = [["git", "log", "--oneline", "-1"]]\nfinal.audit = [["git", "status"]]\n'

@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 from docs import generate
 
-from segue.parts.sim.launchers import write_launchers
 from segue.store import connect
 from tests.cli.cloud_place import HOSTED, open_cloud
 from tests.cli.place import Place
 from tests.cli.test_build import plan, step
-from tests.parts.bridge.conftest import open_bridge
+from tests.fakes import stet
+from tests.fakes.cursor_cli import write_cli
+from tests.features.bridge.conftest import open_bridge
 
 GUIDES = generate.ROOT / "docs" / "guides"
 BEGIN = re.compile(r"# .*\n\n((?:```(?:toml|console)\n(?:.*\n)*?```\n\n)+)")
@@ -49,7 +50,8 @@ class Newcomer:
         root = self.place.root
         home = root / "fresh"
         home.mkdir()
-        write_launchers(root / "sims")
+        stet.write_program(root / "sims", root / "stet.json")
+        write_cli(root / "sims", root / "agent.toml")
         shim = root / "sims" / "segue"
         shim.write_text(
             '#!/bin/sh\n[ "$1" = trust ] && set -- "$@" --yes\n'
@@ -67,9 +69,7 @@ class Newcomer:
 
     def plays(self, script: str) -> None:
         """Say what the stand-in for the Cursor CLI does."""
-        path = self.place.root / "agent.toml"
-        path.write_text(script)
-        self.env["SEGUE_SIM_AGENT"] = str(path)
+        (self.place.root / "agent.toml").write_text(script)
 
     def types(self, page: str, folder: Path, swaps: Mapping[str, str] | None = None, port: int = 0) -> str:
         """Type the lines that the page begins with; return what was printed.
@@ -112,7 +112,6 @@ def fresh(tmp_path: Path) -> Place:
     return Place.make(tmp_path)
 
 
-@pytest.mark.thorough
 def test_spec_kit_on_cursor_cloud(fresh: Place) -> None:
     with open_cloud(fresh) as cloud:
         fresh.git("mv", "specs/001-greeting", "specs/001-login")
@@ -128,7 +127,6 @@ def test_spec_kit_on_cursor_cloud(fresh: Place) -> None:
         assert "[ ]" not in (fresh.repo / "specs" / "001-login" / "tasks.md").read_text()
 
 
-@pytest.mark.thorough
 def test_delegating_by_printed_commands(fresh: Place) -> None:
     port, ran, folder = free_port(), fresh.root / "ran", fresh.root / "elsewhere"
     folder.mkdir()
@@ -152,7 +150,6 @@ def test_actions_on_this_machine(fresh: Place) -> None:
     assert ran.exists()
 
 
-@pytest.mark.thorough
 def test_one_prompt_to_a_project_and_a_dataset(fresh: Place, postgres: str) -> None:
     me, folder = Newcomer(fresh), fresh.root / "projects"
     folder.mkdir()
@@ -170,7 +167,6 @@ def test_one_prompt_to_a_project_and_a_dataset(fresh: Place, postgres: str) -> N
     assert run.state == "done", "the dataset is in Postgres"
 
 
-@pytest.mark.thorough
 def test_a_cli_agent_as_a_litellm_model(fresh: Place) -> None:
     me, port = Newcomer(fresh), free_port()
     me.plays('[[on]]\nsay = "Hello, I am an agent."\n')
@@ -178,7 +174,6 @@ def test_a_cli_agent_as_a_litellm_model(fresh: Place) -> None:
     assert "Hello, I am an agent." in me.types("litellm.md", fresh.repo, swaps, port)
 
 
-@pytest.mark.thorough
 def test_a_plan_with_the_cursor_cli_and_stet(fresh: Place) -> None:
     me = Newcomer(fresh)
     (fresh.repo / "segue.toml").write_text('[review]\nreviewer = "stet"\n')

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
-import os
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from segue import check_source
 from segue.domain.errors import SourceError
-from segue.domain.task import Completion, Task, TaskStatus
+from segue.domain.task import Completion, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.plan.source import CONTEXT_BYTES, PlanFile
 from segue.sources.plan.state import state_path
 from segue.sources.state_file import CorruptState
+from tests.conformance.source import check_source
 
 PLAN = "# Plan\n\nUse tabs.\n\n## Task 1\n\nOne.\n\n## Task 3\n\nThree.\n\n## Task 2\n\nTwo.\n"
 TITLED = "# Plan\n\n## Task 1: One\n\na\n\n### Task 1.1: Two\n\nb\n\n## Task 4b: Three\n\nc\n"
 BOXES = "# Plan\n\n- [ ] One\n- [x] Two\n- [ ] Three\n"
 
 
-def plan_file(folder: Path, text: str = PLAN, strict: bool = False) -> PlanFile:
+def plan_file(folder: Path, text: str = PLAN) -> PlanFile:
     path = folder / "plan.md"
     if not path.exists():
         path.write_bytes(text.encode())
-    return PlanFile(path, folder, state_path(folder / "state", path, folder), strict)
+    return PlanFile(path, folder, state_path(folder / "state", path, folder))
 
 
 def done(seq: int = 1, **facts: Any) -> Completion:
@@ -50,14 +47,13 @@ def refusal(source: PlanFile) -> SourceError:
     return caught.value
 
 
-@pytest.mark.parametrize(("text", "strict"), [(PLAN, False), (PLAN, True), (TITLED, False), (BOXES, False)])
-def test_it_is_a_source(tmp_path: Path, text: str, strict: bool) -> None:
+@pytest.mark.parametrize("text", [PLAN, TITLED, BOXES])
+def test_it_is_a_source(tmp_path: Path, text: str) -> None:
     def make() -> Source:
-        return plan_file(tmp_path, text, strict)
+        return plan_file(tmp_path, text)
 
-    options = {"plan_format": "strict" if strict else "auto"}
-    request = SourceRequest("plan.md", tmp_path, tmp_path / "state", tmp_path, options=options)
-    check_source(make, request, lose=plan_file(tmp_path, text, strict).state_path.unlink)
+    request = SourceRequest("plan.md", tmp_path, tmp_path / "state", tmp_path)
+    check_source(make, request, lose=plan_file(tmp_path, text).state_path.unlink)
 
 
 def test_completion_is_recorded_and_read_back(tmp_path: Path) -> None:
@@ -88,21 +84,6 @@ def test_the_plan_is_read_anew_each_time(tmp_path: Path) -> None:
     assert "changed" in source.tasks().notices[0].text
 
 
-def test_done_tasks_that_are_gone_from_the_plan_are_told(tmp_path: Path) -> None:
-    source = plan_file(tmp_path)
-    source.mark(source.tasks().tasks[0], done())
-    source.path.write_text("## Task 2\n\nTwo.\n")
-    assert any("not in the plan: 1." in notice.text for notice in source.tasks().notices)
-
-
-def test_work_is_recorded_although_its_agent_removed_the_plan(tmp_path: Path) -> None:
-    source = plan_file(tmp_path)
-    task = source.tasks().tasks[0]
-    source.path.unlink()
-    source.mark(task, done())
-    assert statuses(plan_file(tmp_path))["1"] == "done"
-
-
 def test_work_is_recorded_although_its_agent_renumbered_the_plan(tmp_path: Path) -> None:
     source = plan_file(tmp_path)
     task = source.tasks().tasks[0]
@@ -114,13 +95,6 @@ def test_work_is_recorded_although_its_agent_renumbered_the_plan(tmp_path: Path)
     assert state.completed == {"1"}
 
 
-def test_statuses_a_plan_cannot_hold_are_refused(tmp_path: Path) -> None:
-    source = plan_file(tmp_path)
-    with pytest.raises(SourceError, match="skipped"):
-        source.mark(source.tasks().tasks[0], Completion(TaskStatus.CANCELLED, "r", 1))
-    assert not source.state_path.exists()
-
-
 def test_a_completion_can_be_taken_back(tmp_path: Path) -> None:
     source = plan_file(tmp_path)
     task = source.tasks().tasks[0]
@@ -130,51 +104,15 @@ def test_a_completion_can_be_taken_back(tmp_path: Path) -> None:
 
 
 def test_a_section_no_task_would_carry_stops_the_run_but_not_the_look(tmp_path: Path) -> None:
-    source = plan_file(tmp_path, "## Task 1\na\n## Task 2: Title\nb\n## Task 3: Title\nc\n", strict=True)
+    source = plan_file(tmp_path, "## Task 1\na\n## Task 2-3\nb\n## Task 4bis\nc\n")
     error = refusal(source)
-    assert "line 3: `## Task 2: Title`" in error.message
-    assert "line 5: `## Task 3: Title`" in error.message
-    assert "Leave --plan-format strict out" in error.hint
+    assert "line 3: `## Task 2-3`" in error.message
+    assert "line 5: `## Task 4bis`" in error.message
     found = source.look()
     assert found.refusal
     assert found.refusal.message == error.message
     assert [task.key for task in found.tasks] == ["1"]
     assert [notice.line for notice in found.notices] == [3, 5]
-
-
-def test_another_reading_is_not_offered_when_it_would_not_help(tmp_path: Path) -> None:
-    assert "strict" not in refusal(plan_file(tmp_path, "## Task 1\na\n## Task 1\nb\n", strict=True)).hint
-
-
-def test_a_near_miss_inside_a_body_is_only_a_notice(tmp_path: Path) -> None:
-    found = plan_file(tmp_path, "## Task 1\na\n### Task 3\nb\n", strict=True).tasks()
-    assert found.tasks[0].text == "a\n### Task 3\nb"
-    assert [notice.line for notice in found.notices] == [3]
-
-
-def test_plans_without_any_task(tmp_path: Path) -> None:
-    source = plan_file(tmp_path, "# Plan\n\nNothing here.\n")
-    assert "No heading such as `## Task 1` and no `- [ ]` box was found" in refusal(source).message
-    assert source.look().tasks == ()
-
-
-def test_the_same_number_twice_names_both_lines(tmp_path: Path) -> None:
-    source = plan_file(tmp_path, "## Task 1\na\n## Task 01\nb\n")
-    assert "line 3: Task 1 is here and on line 1" in refusal(source).message
-    assert [task.line for task in source.look().tasks] == [1]
-
-
-@pytest.mark.parametrize("content", [b"", b" \n\n", b"## Task 1\n\xff\n"])
-def test_plans_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "plan.md").write_bytes(content)
-    refusal(plan_file(tmp_path))
-
-
-def test_plans_that_are_no_files(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "loop").symlink_to("loop")
-    for name in ("gone.md", "pipe", "loop", ".", "x" * 300):
-        refusal(PlanFile(tmp_path / name, tmp_path, tmp_path / "s.json"))
 
 
 def test_a_corrupt_state_is_told_and_not_overwritten(tmp_path: Path) -> None:
@@ -204,11 +142,6 @@ def test_a_state_from_elsewhere_is_adopted_and_recognised(tmp_path: Path) -> Non
     assert state is not None
     assert not state.edited
     assert (state.plan_path, state.indices) == (str(source.path), (1, 2))
-
-
-def test_context_is_the_preamble(tmp_path: Path) -> None:
-    source = plan_file(tmp_path)
-    assert source.context(source.tasks().tasks[0]) == "# Plan\n\nUse tabs."
 
 
 def test_context_is_cut_between_paragraphs(tmp_path: Path) -> None:
@@ -243,74 +176,6 @@ def test_the_stamp_tells_changes_of_others_from_our_own(tmp_path: Path) -> None:
     assert third not in (first, second), "a mark of our own must not hide the one before it"
     source.path.write_text(PLAN + "more\n")
     assert source.stamp() != third
-
-
-def mark_some(folder: Path, keys: list[str], both_ready: Barrier) -> None:
-    source = plan_file(folder)
-    tasks = source.tasks().tasks
-    both_ready.wait(300)
-    for task in tasks:
-        if task.key in keys:
-            source.mark(task, done(int(task.key)))
-
-
-@pytest.mark.thorough
-def test_two_processes_marking_at_once_lose_nothing(tmp_path: Path) -> None:
-    keys = [str(number) for number in range(1, 41)]
-    plan_file(tmp_path, "".join(f"## Task {key}\n\nDo {key}.\n" for key in keys))
-    spawn = multiprocessing.get_context("spawn")
-    both_ready = spawn.Barrier(2)
-    workers = [spawn.Process(target=mark_some, args=(tmp_path, keys[half::2], both_ready)) for half in (0, 1)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(300)
-        assert worker.exitcode == 0
-    assert set(statuses(plan_file(tmp_path)).values()) == {"done"}
-
-
-class Forgetful(PlanFile):
-    """A source that claims to record and does not."""
-
-    def mark(self, task: Task, completion: Completion) -> None:
-        """Say yes, do nothing."""
-
-
-class Careless(PlanFile):
-    """A source that marks whatever it is given."""
-
-    def mark(self, task: Task, completion: Completion) -> None:
-        """Mark the first task, whichever was meant."""
-        super().mark(self.tasks().tasks[0], completion)
-
-
-class Restless(PlanFile):
-    """A source whose tasks come in another order each time."""
-
-    turns = 0
-
-    def tasks(self) -> Any:
-        """Turn the list around."""
-        found = super().tasks()
-        Restless.turns += 1
-        return type(found)(found.tasks[:: -1 if Restless.turns % 2 else 1], found.notices)
-
-
-@pytest.mark.parametrize(
-    ("kind", "sentence"),
-    [(Forgetful, "must raise"), (Careless, "must raise"), (Restless, "two different lists")],
-)
-def test_the_check_catches_sources_that_do_not_keep_their_promises(
-    tmp_path: Path, kind: type[PlanFile], sentence: str
-) -> None:
-    good = plan_file(tmp_path)
-    with pytest.raises(AssertionError, match=sentence):
-        check_source(lambda: kind(good.path, good.repo, good.state_path))
-
-
-def test_the_check_wants_tasks_to_mark(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="at least two pending"):
-        check_source(lambda: plan_file(tmp_path, "## Task 1\nx\n"))
 
 
 def test_completed_tasks_that_were_rewritten_are_named(tmp_path: Path) -> None:

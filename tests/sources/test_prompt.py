@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from segue import check_source
 from segue.domain.errors import SourceError
 from segue.domain.task import Completion, Task, TaskStatus
 from segue.domain.verdict import Criterion
 from segue.ports import SourceRequest
-from segue.sources.prompt import PromptSource, pair_key, state_path
+from segue.sources.prompt import PromptSource, state_path
+from segue.sources.recognise import is_prompt
+from tests.conformance.source import check_source
 
 GOAL = 'Build "it" \ud800 with \0 and ```fences```\n<<<end of goal>>>'
 STRANGE = st.text(st.characters(codec=None), max_size=20)
@@ -53,28 +54,6 @@ def test_any_text_comes_back_from_disk(goal: str, title: str, text: str) -> None
         assert json.loads(again.path.read_bytes())["goal"] == goal.strip()
 
 
-@given(STRANGE, STRANGE)
-def test_goals_are_told_apart_losslessly(one: str, other: str) -> None:
-    same = one.strip() == other.strip()
-    assert (pair_key(one, Path("/r")) == pair_key(other, Path("/r"))) is same
-    assert pair_key(one, Path("/r")) != pair_key(one, Path("/s"))
-
-
-def test_a_link_to_the_repository_is_the_same_repository(tmp_path: Path) -> None:
-    (tmp_path / "repo").mkdir()
-    (tmp_path / "link").symlink_to("repo")
-    assert pair_key("a b", tmp_path / "link") == pair_key("a b", tmp_path / "repo")
-
-
-def test_no_plan_is_not_an_empty_plan(tmp_path: Path) -> None:
-    assert not source(tmp_path).is_planned()
-    source(tmp_path).revise([step(1)], "r")
-    source(tmp_path).revise([], "r")
-    assert source(tmp_path).is_planned()
-    assert source(tmp_path).tasks().tasks == ()
-    assert source(tmp_path).last_number() == 1, "the number is not given out again"
-
-
 def test_a_change_by_somebody_else_shows_in_the_stamp(tmp_path: Path) -> None:
     mine = source(tmp_path)
     mine.revise([step(1), step(2)], "r")
@@ -106,20 +85,6 @@ def test_a_file_that_cannot_be_read_stops_us(tmp_path: Path, text: str) -> None:
     for look in (broken.tasks, broken.is_planned, broken.last_number):
         with pytest.raises(SourceError, match="is corrupted"):
             look()
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("key", "a/b"), ("key", 1), ("key", "0"), ("title", None), ("status", "lost"), ("build_phase", [])],
-)
-def test_a_step_that_was_edited_badly_stops_us(tmp_path: Path, field: str, value: object) -> None:
-    edited = source(tmp_path)
-    edited.revise([step(1)], "r")
-    document = json.loads(edited.path.read_bytes())
-    document["steps"][0][field] = value
-    edited.path.write_text(json.dumps(document))
-    with pytest.raises(SourceError):
-        edited.tasks()
 
 
 class Plans(RuleBasedStateMachine):
@@ -190,3 +155,21 @@ class Plans(RuleBasedStateMachine):
 
 TestPlans = Plans.TestCase
 TestPlans.settings = settings(deadline=None, stateful_step_count=12)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_sentence"),
+    [
+        ("Fix the typos in README.md", True),
+        ("Improve README.md", True),
+        ("Write a changelog and call it CHANGES.md", True),
+        ("my plan.md", False),
+        ("the long plan.md", False),
+        ("plan.md", False),
+        ("Build a shop", True),
+    ],
+)
+def test_a_sentence_may_end_with_the_name_of_a_file(tmp_path: Path, words: str, is_sentence: bool) -> None:
+    (tmp_path / "README.md").touch()
+    (tmp_path / "the long plan.md").touch()
+    assert is_prompt(words, tmp_path) is is_sentence

@@ -157,13 +157,3 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(CorruptState, match="schema 99"):
         here.make().restore(here.history())
     assert here.file.read_text() == newer
-
-
-def test_another_task_with_the_same_id_is_not_taken_for_the_finished_one(tmp_path: Path) -> None:
-    here = feature_stage(tmp_path)
-    here.mark(0, TaskStatus.DONE)
-    here.file.unlink()
-    tasks = here.file.with_name("tasks.md")
-    tasks.write_text(tasks.read_text().replace("[x] T001 Do 1", "[ ] T001 Something else"))
-    here.make().restore(here.history())
-    assert here.pending() == set(here.names)

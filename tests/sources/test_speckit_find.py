@@ -43,13 +43,6 @@ def test_the_argument_goes_before_everything(tmp_path: Path) -> None:
     assert find_feature(None, root, {}) == root / "specs" / "002-b"
 
 
-def test_from_a_folder_below_the_project(tmp_path: Path) -> None:
-    root = project(tmp_path, "specs/001-a", "specs/002-b")
-    (root / "src" / "deep").mkdir(parents=True)
-    environ = {"SPECIFY_FEATURE_DIRECTORY": "specs/001-a"}
-    assert find_feature(None, root / "src" / "deep", environ) == root / "specs" / "001-a"
-
-
 def test_the_project_named_by_the_environment(tmp_path: Path) -> None:
     root = project(tmp_path / "one", "specs/001-a")
     project(tmp_path / "two", "specs/002-b")
@@ -87,12 +80,3 @@ def test_a_feature_without_tasks_is_told(tmp_path: Path) -> None:
     assert "no tasks.md in it" in named.message
     assert "/speckit.tasks" in named.hint
     assert "no such folder" in refused(None, root, {"SPECIFY_FEATURE_DIRECTORY": "specs/x"}).message
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"feature_directory": 1}', '{"feature_directory": ""}', "null"]
-)
-def test_a_broken_note_is_told(tmp_path: Path, text: str) -> None:
-    root = project(tmp_path, "specs/001-a")
-    (root / ".specify" / "feature.json").write_text(text)
-    assert "feature.json does not say which feature is meant" in refused(None, root).message

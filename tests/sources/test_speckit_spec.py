@@ -1,4 +1,4 @@
-"""What is understood of spec.md, plan.md and constitution.md, in the forms and languages of real files."""
+"""What is understood of spec.md, plan.md and constitution.md, in the forms of real files."""
 
 from __future__ import annotations
 
@@ -55,12 +55,6 @@ def test_the_template() -> None:
         ("### US1: Borrow", "US1"),
         ("### US-1 Borrow", "US1"),
         ("### Story 4 - Borrow", "US4"),
-        ("### 用户故事 1 - 借书（优先级：P1）", "US1"),
-        ("### ユーザーストーリー1 - 借りる", "US1"),
-        ("### 사용자 스토리 1 - 빌리기", "US1"),
-        ("### Historia de usuario 1 - Prestar", "US1"),
-        ("### История пользователя 1 — Взять книгу", "US1"),
-        ("### Tarina 7 - Lainaa kirja (Prioriteetti: P2)", "US7"),
     ],
 )
 def test_forms_of_story_headings(heading: str, key: str) -> None:
@@ -72,13 +66,6 @@ def test_forms_of_story_headings(heading: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "heading", ["### Tests for User Story 1", "### Release 2 notes", "# User Story 1", "```\n### US1: x\n```"]
-)
-def test_headings_that_are_no_stories(heading: str) -> None:
-    assert parse_spec(f"{heading}\n\ntext".encode()).stories == {}
-
-
-@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("**Acceptance Scenarios**:\n\n1. **Given** a, **Then** b\n2. c", ["Given a, Then b", "c"]),
@@ -86,8 +73,6 @@ def test_headings_that_are_no_stories(heading: str) -> None:
         ("#### Acceptance Scenarios\n* One\n* Two", ["One", "Two"]),
         ("**Acceptance Scenarios**:\n- **Given** a\n- **When** b\n- **Then** c\n- **Given** d",
          ["Given a When b Then c", "Given d"]),
-        ("**验收场景**：\n\n1. **假设** 甲，**当** 乙，**那么** 丙", ["假设 甲，当 乙，那么 丙"]),
-        ("**Escenarios de aceptación**:\n1. **Dado** a, **Cuando** b", ["Dado a, Cuando b"]),
         ("**Acceptance Scenarios**:\n1. One\n\n**Notes**:\n1. Not this", ["One"]),
         ("**Acceptance Scenarios**:\n1. One\n\n---\n\n1. Not this", ["One"]),
         ("**Scenario 1: a**\n\n**Given** x\n**When** y\n\n**Scenario 2: b**\n\n**Given** z",
@@ -128,10 +113,6 @@ def test_forms_of_requirements(text: str, key: str, requirement: str) -> None:
     assert parse_spec(text.encode()).requirements == {key: requirement}
 
 
-def test_a_mention_defines_no_requirement() -> None:
-    assert parse_spec(b"As FR-001 says.\n- see FR-002\n```\n- **FR-003**: x\n```").requirements == {}
-
-
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
@@ -145,18 +126,6 @@ def test_a_mention_defines_no_requirement() -> None:
 )
 def test_requirements_quoted_by_a_task(text: str, keys: list[str]) -> None:
     assert list(parse_spec(SPEC.encode()).quoted(text)) == keys
-
-
-def test_a_part_of_a_story_is_found_by_its_number() -> None:
-    spec = parse_spec(SPEC.encode())
-    assert spec.story("US2b") is spec.stories["US2"]
-    assert spec.story("US9") is None
-
-
-def test_the_sections_of_a_plan() -> None:
-    plan = parse_plan(PLAN.encode())
-    assert plan.summary == "## Summary\n\nA small command line program."
-    assert plan.technical.endswith("Python 3.12")
 
 
 def test_a_constitution_counts_once_it_is_filled_in() -> None:

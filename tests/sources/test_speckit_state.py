@@ -57,29 +57,6 @@ def test_everything_about_a_task_is_in_the_file(tmp_path: Path) -> None:
     }
 
 
-def test_the_file_is_as_documented(tmp_path: Path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "guides" / "speckit.md"
-    shown = json.loads(page.read_text("utf-8").split("```json\n")[1].split("```")[0])
-    save(tmp_path / "state.json", SpecState().after("T012", "f00", done(verdict=PASSED)), tmp_path)
-    real = json.loads((tmp_path / "state.json").read_bytes())
-    assert list(shown) == list(real)
-    assert list(shown["tasks"]["T012"]) == list(real["tasks"]["T012"])
-    assert list(shown["tasks"]["T012"]["verdict"]) == list(real["tasks"]["T012"]["verdict"])
-    (tmp_path / "state.json").write_text(json.dumps(shown))
-    read = load(tmp_path / "state.json")
-    assert read is not None
-    assert read.has("T012", "5d41402abc4b")
-
-
-def test_a_failure_keeps_the_head_branch(tmp_path: Path) -> None:
-    state = SpecState().after("T001", "a", done(1, branch="b1"))
-    failed = Completion(TaskStatus.PENDING, "run-1", 2, branch="b2", error="it broke", attempts=3)
-    state = saved(tmp_path / "s.json", state.after("T002", "b", failed))
-    assert state.head_branch == "b1"
-    assert state.completed == {"T001"}
-    assert (state.tasks["T002"].status, state.tasks["T002"].error) == ("failed", "it broke")
-
-
 def test_the_head_branch_goes_back_with_its_task() -> None:
     state = SpecState().after("T001", "a", done(1, branch="b1")).after("T002", "b", done(2, branch="b2"))
     assert state.head_branch == "b2"
@@ -89,21 +66,9 @@ def test_the_head_branch_goes_back_with_its_task() -> None:
     assert state.after("T003", "c", done(3)).head_branch == "b2"
 
 
-def test_the_same_end_twice_is_the_same_state() -> None:
-    once = SpecState().after("T001", "a", done(1, branch="b1"))
-    assert once.after("T001", "a", done(1, branch="b1")) == once
-
-
 def test_an_earlier_step_repeated_undoes_no_later_record() -> None:
     later = SpecState().after("T001", "a", done(1, branch="b1")).after("T002", "b", done(2, branch="b2"))
     assert later.after("T001", "a", done(1, branch="b1")) is later
-
-
-def test_another_text_is_another_task() -> None:
-    state = SpecState().after("T001", "a", done())
-    assert state.has("T001", "a")
-    assert not state.has("T001", "b")
-    assert not state.has("T002", "a")
 
 
 def test_an_edited_file_is_noticed_and_foreign_fields_are_kept(tmp_path: Path) -> None:
@@ -129,19 +94,13 @@ def test_an_edited_file_is_noticed_and_foreign_fields_are_kept(tmp_path: Path) -
     [
         "",
         "{",
-        "[]",
-        "null",
         "{}",
         '{"schema": 1}',
         '{"schema": 2, "tasks": {}}',
-        '{"schema": true, "tasks": {}}',
-        '{"schema": 1, "tasks": []}',
         '{"schema": 1, "tasks": {"T001": "done"}}',
         '{"schema": 1, "tasks": {"T001": {}}}',
-        '{"schema": 1, "tasks": {"T001": {"status": 1}}}',
         '{"schema": 1, "tasks": {"T001": {"status": "done", "attempts": "2"}}}',
         '{"schema": 1, "tasks": {}, "head_branch": 1}',
-        '{"schema": 1, "tasks": {}, "seq": true}',
         "[" * 100_000,
     ],
 )
@@ -157,10 +116,6 @@ def test_a_corrupt_file_is_told_and_left_alone(tmp_path: Path, text: str) -> Non
     assert stopped.exit_code == 2
     assert str(path) in stopped.hint
     assert path.read_text() == text
-
-
-def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
-    assert load(tmp_path / "state.json") is None
 
 
 ENDS = st.builds(

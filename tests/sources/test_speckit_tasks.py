@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from segue.domain.errors import SourceError
 from segue.domain.kinds import recognise_kind
 from segue.domain.task import TaskStatus
-from segue.sources.plan.usual import parse as parse_plan
 from segue.sources.speckit.tasks import BoxTask, ParsedTasks, mark_task, parse, refusal
 from tests.sources.speckit_files import TASKS
 
@@ -93,40 +92,18 @@ def test_the_section_says_what_comes_first() -> None:
     [
         ("- [ ] T012 [P] [US1] Make it", "T012", "Make it"),
         ("* [ ] T012 Make it", "T012", "Make it"),
-        ("+ [ ] T012 Make it", "T012", "Make it"),
-        ("1. [ ] T012 Make it", "T012", "Make it"),
-        ("12) [ ] T012 Make it", "T012", "Make it"),
         ("-\t[ ]\tT012\tMake it", "T012", "Make it"),
         ("  - [ ] T012 Make it", "T012", "Make it"),
         ("- [ ] **T012** Make it", "T012", "Make it"),
         ("- [ ] **T011 [P]** Make it", "T011", "Make it"),
-        ("- [ ] **T086: Make** it", "T086", "Make it"),
-        ("- [ ] __T012__ Make it", "T012", "Make it"),
-        ("- [ ] `T012` Make it", "T012", "Make it"),
         ("- [ ] [T001] Make it", "T001", "Make it"),
-        ("- [ ] T001: Make it", "T001", "Make it"),
-        ("- [ ] T001. Make it", "T001", "Make it"),
         ("- [ ] T001 - Make it", "T001", "Make it"),
         ("- [ ] T001 .env and __init__.py", "T001", ".env and __init__.py"),
-        ("- [ ] ✅ T001 Make it", "T001", "Make it"),
-        ("- [ ] ⚠️ **T001** Make it", "T001", "Make it"),
         ("- [ ] [VERIFY] T004 Make it", "T004", "Make it"),
-        ("- [ ] [P] [US1] T004 Make it", "T004", "Make it"),
         ("- [ ] T047a Make it", "T047a", "Make it"),
-        ("- [ ] T027B Make it", "T027B", "Make it"),
-        ("- [ ] T000c2 Make it", "T000c2", "Make it"),
         ("- [ ] T013.1 Make it", "T013.1", "Make it"),
-        ("- [ ] T1.1 Make it", "T1.1", "Make it"),
-        ("- [ ] T158-1 Make it", "T158-1", "Make it"),
-        ("- [ ] T022-A Make it", "T022-A", "Make it"),
-        ("- [ ] T1000 Make it", "T1000", "Make it"),
         ("- [ ] T001-based work", "T001", "-based work"),
-        ("- [ ] TASK-001 Make it", "TASK-001", "Make it"),
-        ("- [ ] R001 Make it", "R001", "Make it"),
-        ("- [ ] T-AI-01 Make it", "T-AI-01", "Make it"),
         ("- [ ] T001 创建用户模型", "T001", "创建用户模型"),
-        ("- [ ] T001创建用户模型", "T001", "创建用户模型"),
-        ("- [ ] T001：ユーザーを作る", "T001", "ユーザーを作る"),
         ("- [ ] T001 [a link](x.md) is no label", "T001", "[a link](x.md) is no label"),
         ("- [ ] T001", "T001", "T001"),
         ("- [ ] T001\n  The words stand below", "T001", "The words stand below"),
@@ -142,8 +119,6 @@ def test_forms_of_ids(line: str, key: str, title: str) -> None:
     [
         ("- [ ] T005/T006 Make both", "T005+T006"),
         ("- [ ] T054-T058 Make all", "T054-T058"),
-        ("- [ ] T030–T036 Make all", "T030-T036"),
-        ("- [ ] **T005, T006** Make both", "T005+T006"),
     ],
 )
 def test_several_ids_are_one_task_and_told(line: str, key: str) -> None:
@@ -155,25 +130,17 @@ def test_several_ids_are_one_task_and_told(line: str, key: str) -> None:
     "text",
     [
         "- [ ] T025% is a number",
-        "- T900 blocks T001",
-        "- T900, T901 in parallel",
         "Wrapped words about\nT001 go on",
         "- [ ] TXXX is a placeholder",
         "- [ ] Ask about T001",
         "- [ ] UTF-8, FR-001, SC-001, US1 and HTTP2 are no tasks",
-        "- [ ] FR-001 is a requirement",
-        "- [ ] CHK001 belongs to a checklist",
         "---\n- [ ] T001 front matter\n---",
-        "\ufeff---\n- [ ] T001 front matter\n---",
         "```\n- [ ] T001 code\n```",
-        "````md\n```\n- [ ] T001 code\n```\n````",
         "~~~\n- [ ] T001 code\n```\n~~~",
         "  - x\n    ```\n    - [ ] T001 code\n    ```",
-        "<!-- - [ ] T001 comment -->",
         "<!--\n- [ ] T001 comment\n-->",
         "text <!-- begins\n- [ ] T001 comment\n-->",
         "> - [ ] T001 quoted",
-        "  > - [ ] T001 quoted",
     ],
 )
 def test_what_is_no_task(text: str) -> None:
@@ -202,15 +169,8 @@ def test_what_hides_nothing(text: str) -> None:
         ("- [X] T001 One", TaskStatus.DONE, False),
         ("- [-] T001 One", TaskStatus.SKIPPED, False),
         ("- [~] T001 One", TaskStatus.CANCELLED, True),
-        ("- [>] T001 One", TaskStatus.CANCELLED, True),
         ("- [✓] T001 One", TaskStatus.DONE, False),
         ("- [\u00a0] T001 One", TaskStatus.PENDING, False),
-        ("- [ ] ~~T001 One~~ OBSOLETE", TaskStatus.CANCELLED, True),
-        ("- [ ] ~~T001~~ **DELETED**", TaskStatus.CANCELLED, True),
-        ("- [ ] T001 [P] ~~One~~", TaskStatus.CANCELLED, True),
-        ("- [ ] T001 ~~One~~ (obsolete)", TaskStatus.CANCELLED, True),
-        ("- [ ] T001 ~~One~~ Two", TaskStatus.PENDING, False),
-        ("- [x] ~~T001 One~~", TaskStatus.DONE, False),
     ],
 )
 def test_marks(line: str, status: TaskStatus, told: bool) -> None:
@@ -223,11 +183,9 @@ def test_marks(line: str, status: TaskStatus, told: bool) -> None:
     [
         ("[US1]", ("US1",)),
         ("[US1+US2]", ("US1", "US2")),
-        ("[US1,US2]", ("US1", "US2")),
         ("[US1, US2]", ("US1", "US2")),
         ("[US2b]", ("US2b",)),
         ("[US1][P]", ("US1",)),
-        ("[US01]", ("US1",)),
         ("[P] [Story 3]", ("US3",)),
         ("[Setup]", ()),
         ("", ()),
@@ -244,8 +202,6 @@ def test_story_labels(label: str, stories: tuple[str, ...]) -> None:
         ("## Phase 3: User Story 1 - Borrow", ("US1",)),
         ("## Phase 3: US2 Borrow", ("US2",)),
         ("## Phase 3: User Stories 2 & 3", ("US2", "US3")),
-        ("## 阶段 3：用户故事 1 - 借书", ("US1",)),
-        ("## Фаза 3: История 2", ("US2",)),
         ("# Tasks of User Story 1", ()),
         ("## Phase 3: Polish", ()),
     ],
@@ -276,10 +232,6 @@ def test_duplicates_are_told_apart_and_told() -> None:
     assert "2: T056 is here and on line 1 too; this one is called T056#2." in notices(text)
 
 
-def test_order_is_that_of_the_file() -> None:
-    assert keys("- [ ] T009 a\n- [ ] T001 b\n- [ ] T005 c\n") == ["T009", "T001", "T005"]
-
-
 _PHASE = "# Tasks\n\n## Phase 1: Setup\n\n"
 
 
@@ -291,46 +243,17 @@ _PHASE = "# Tasks\n\n## Phase 1: Setup\n\n"
         ("- [ ] T001 One\n\n- [ ] No id\n\n- [ ] T002 Two\n", "One, No id, Two"),
         ("- [ ] T001 One\n  - [ ] T002 In\n- [ ] No id\n", "One, In, No id"),
         ("- [ ] T001 One\n  Text\n  ```\ncode\n  ```\n- [ ] No id\n", "One, No id"),
-        ("1. [ ] T001 One\n2. [ ] No id\n", "One, No id"),
         ("- [ ] T001 One\n\n## Phase 2: Polish\n\n**Purpose**: More\n\n- [ ] No id\n", "One, No id"),
         ("- [ ] All tasks complete\n- [ ] QA validated\n\n- [ ] T001 One\n- [ ] T002 Two\n", "One, Two"),
         ("- [ ] T001 One\n  - [ ] part\n", "One"),
         ("- [ ] Models\n  - [ ] T001 One\n  - [ ] T002 Two\n", "One, Two"),
         ("- [ ] T001 One\n\n**Acceptance**:\n- [ ] Users can log in\n", "One"),
-        ("- [ ] T001 One\n**Acceptance**:\n- [ ] Users can log in\n", "One"),
         ("- [ ] T001 One\n\n**Checkpoint**: Ready\n\n- [ ] Demo\n", "One"),
-        ("- [ ] T001 One\n\n## Deployment\n\n- [ ] Tag it\n", "One"),
         ("- [ ] T001 One\n\n## Phase 2: Polish\n\n**Validation**:\n\n- [ ] It works\n", "One"),
     ],
 )
 def test_boxes_without_an_id_are_tasks_where_they_stand_among_tasks(text: str, titles: str) -> None:
     assert ", ".join(task.title for task in read(_PHASE + text).tasks) == titles
-
-
-def test_every_box_is_a_task_if_so_wanted() -> None:
-    text = "- [ ] T001 One\n  - [ ] part\n\n## Checklist\n- [ ] Ask\n"
-    tasks = parse(text.encode(), every_box=True).tasks
-    assert [(task.title, task.text) for task in tasks] == [
-        ("One", "T001 One"),
-        ("part", "part"),
-        ("Ask", "Ask"),
-    ]
-
-
-def test_boxes_without_id_are_told_unless_they_are_a_checklist() -> None:
-    text = "- [ ] ask\n- [x] done\n- [ ] ask again\n\n## Phase 1\n- [ ] T001 One\n"
-    assert "1: This open box has no id and is not read as a task, nor are 1 more below." in notices(text)
-    old_template = "- [x] T001 One\n\n## Validation Checklist\n- [ ] All tests come first\n"
-    assert keys(old_template) == ["T001"]
-    assert notices(old_template) == ""
-
-
-def test_a_checklist_may_speak_of_tasks() -> None:
-    text = (
-        "- [ ] T001 One\n- [ ] T002 Two\n## Release checklist\n- [ ] T001-T002 are complete\n- [ ] T003 New\n"
-    )
-    assert keys(text) == ["T001", "T002", "T003"]
-    assert "4: This box of a checklist speaks of T001-T002" in notices(text)
 
 
 def test_a_file_without_ids() -> None:
@@ -344,45 +267,24 @@ def test_a_file_without_ids() -> None:
     assert "keys are made from their texts" in parsed.notices[0].text
 
 
-@pytest.mark.parametrize(
-    ("text", "seen"),
-    [
-        ("## Checklist\n- [ ] a\n- [ ] b", "it has 2 boxes, but they are no tasks"),
-        ("Only prose.", "nothing has an id"),
-        ("- T001 blocks T002", "nothing has an id"),
-        ("", "nothing has an id"),
-    ],
-)
-def test_a_file_without_tasks_says_what_was_seen(text: str, seen: str) -> None:
+SIGNS = {TaskStatus.PENDING: "", TaskStatus.DONE: "*", TaskStatus.SKIPPED: "-", TaskStatus.CANCELLED: "~"}
+
+
+def summary(text: str) -> str:
+    """What was understood, on one line: keys with signs for their states, and the lines of notices."""
     parsed = read(text)
-    assert parsed.tasks == ()
-    error = refusal(parsed, "specs/x/tasks.md")
-    assert error
-    assert "specs/x/tasks.md" in error.message
-    assert seen in error.message
-    assert error.hint
+    if refusal(parsed, "tasks.md"):
+        return "refused"
+    keys = " ".join(f"{task.key}{SIGNS[task.status]}" for task in parsed.tasks)
+    lines = ",".join(str(notice.line) for notice in parsed.notices)
+    return f"{keys} !{lines}" if lines else keys
 
 
-def test_a_block_that_hides_the_rest_is_told() -> None:
-    text = "- [ ] T001 One\n```\n- [ ] T002 Two\n"
-    assert keys(text) == ["T001"]
-    assert "2: The code block opened here is never closed: 1 boxes in it" in notices(text)
-    assert "1: The comment opened here" in notices("<!-- oh\n- [ ] T002 Two\n- [ ] T003 Three")
-    assert notices("- [ ] T001 One\n```\n- [ ] T002 Two\n```") == ""
-    assert notices("- [ ] T001 One\n> - [ ] T002 Two") == ""
-
-
-def test_a_byte_that_is_not_utf8_is_read_and_told() -> None:
-    data = b"- [ ] T001 caf\xe9\n- [ ] T002 Two"
-    parsed = parse(data)
-    assert [task.title for task in parsed.tasks] == ["café", "Two"]
-    assert "Byte 14 is not UTF-8" in parsed.notices[0].text
-    assert mark_task(data, parsed, parsed.tasks[1], True) == data.replace(b"[ ] T002", b"[x] T002")
-
-
-def test_utf16_is_refused() -> None:
-    with pytest.raises(SourceError, match=r"specs/tasks\.md is UTF-16"):
-        parse("- [ ] T001".encode("utf-16"), "specs/tasks.md")
+def test_files_are_read_as_a_person_would() -> None:
+    parts = Path(__file__).with_name("written.txt").read_text().split("%%% ")[1:]
+    expected = [part.split("\n", 1)[0].split(" | ") for part in parts]
+    found = [[name, summary(part.split("\n", 1)[1])] for part, (name, _) in zip(parts, expected, strict=True)]
+    assert found == expected
 
 
 LINES = """\
@@ -396,20 +298,6 @@ LINES = """\
 -[ ] T012 mistyped
 - [ ]T013 mistyped
 [ ] T014 mistyped
-- T015 without a box
-**T016**: bold
-- ☐ T017 with a sign
-### T018 A heading
-### [ ] T019 A heading with a box
-### Task 20: A heading with a number
-### T021 Show ✅ in it ⬜
-#### T022.1 Below
-**Status**: Not started
-| ID | Task | Status |
-|---|---|---|
-| T023 | A row | todo |
-| T018 | A row about a heading | |
-| T024 | A row | [ ] |
 ~~~
 ```
     ```
@@ -425,7 +313,6 @@ text <!-- x
 \t- [ ] T005/T006 für
 - [~] T007
 - [ ] ~~T008~~
-| T009 |
 \u2028- [ ] T010
   detail
 lazy é"""
@@ -468,14 +355,3 @@ def test_any_tick_changes_one_mark_and_can_be_taken_back(data: bytes) -> None:
 def test_any_bytes_are_read(data: bytes) -> None:
     if not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         parse(data)
-
-
-@pytest.mark.quick(" ", "[", "#")
-@pytest.mark.parametrize(
-    "text", [" ", "[ ", "[", "|", "#", "*", "~~", "- [", "T001, ", "[a]", "Task ", "<!-- ", "status:"]
-)
-def test_long_runs_do_not_hang(text: str) -> None:
-    """Each would take hours if any rule looked at them again from every place."""
-    parse((text * 100_000 + "\n- [ ] T001 One").encode())
-    parse(("- [ ] T001 One\n### Task" + text * 100_000).encode())
-    parse_plan("## Task 1\n" + text * 100_000 + "\n## Task" + text * 100_000)

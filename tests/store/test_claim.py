@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from segue.domain.errors import LeaseLost, Locked, StoreError, UsageError
+from segue.domain.errors import LeaseLost, Locked, StoreError
 from segue.domain.events import NoticeGiven
 from segue.domain.results import StepResult
 from segue.store import connect
@@ -158,26 +158,6 @@ def test_a_claim_that_is_cancelled_leaves_the_run_free(database: str) -> None:
             await open_and_close(store, run.id)
 
     asyncio.run(main())
-
-
-def test_an_unknown_run_cannot_be_opened(database: str) -> None:
-    async def main() -> None:
-        with connect(database) as store, pytest.raises(UsageError, match="no run nothing"):
-            await store.open("nothing")
-
-    asyncio.run(main())
-
-
-def test_a_store_may_be_used_by_one_event_loop_after_another(database: str) -> None:
-    with connect(database) as store:
-        run = store.create("key", SPEC)
-
-        async def leave_open() -> None:
-            await (await store.open(run.id)).step("a", Given, giving())
-
-        asyncio.run(leave_open())
-        with pytest.raises(Locked):
-            asyncio.run(open_and_close(store, run.id))
 
 
 def test_nothing_is_written_after_the_store_was_closed(database: str) -> None:

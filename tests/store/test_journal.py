@@ -9,11 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from segue.domain.errors import StoreError
-from segue.domain.events import AgentOutput, AgentText, AgentTool, NoticeGiven, PromptSent, Recorded
-from segue.domain.results import StepFacts, StepResult
+from segue.domain.events import AgentText, AgentTool, NoticeGiven, PromptSent, Recorded
+from segue.domain.results import StepResult
 from segue.domain.run import RunState, StepState
 from segue.store import connect
 from tests.patience import unhurried
@@ -121,29 +120,6 @@ def test_what_is_returned_first_is_what_a_replay_returns(database: str) -> None:
     asyncio.run(main())
 
 
-def test_facts_of_a_step_are_columns(database: str) -> None:
-    async def main() -> None:
-        facts = StepFacts("3", "execute", 2, "claude", "opus", "schema", Given("x"))
-        with connect(database) as store:
-            async with driven(store) as journal:
-                await journal.step("a", Given, giving(ok=False, text="no"), facts=facts)
-            [[row]] = store.table("steps")
-        kept = {name: row[name] for name in ("task", "phase", "attempt", "agent", "model", "state")}
-        assert kept == {
-            "task": "3",
-            "phase": "execute",
-            "attempt": 2,
-            "agent": "claude",
-            "model": "opus",
-            "state": "failed",
-        }
-        assert (row["build_phase"], row["tries"]) == ("schema", 1)
-        assert (row["input"], row["output"], row["seq"]) == ({"text": "x"}, {"text": "no"}, 1)
-        assert row["ended"] >= row["started"] > 0
-
-    asyncio.run(main())
-
-
 def test_redo_survives_a_restart_before_the_step_is_repeated(database: str) -> None:
     async def main() -> None:
         with connect(database) as store:
@@ -179,43 +155,6 @@ def test_events_of_a_step_are_stored_when_its_result_is(database: str) -> None:
                 stored = list(store.events(journal.run.id))
                 assert [event.data["text"] for event in stored[1:-1]] == [str(n) for n in range(2500)]
                 assert {event.step for event in stored} == {"a"}
-
-    asyncio.run(main())
-
-
-def test_events_outside_steps_are_stored_soon_without_anybody_asking(database: str) -> None:
-    async def main() -> None:
-        with connect(database) as store:
-            async with driven(store) as journal:
-                await journal.emit(NoticeGiven("hello"))
-                await until(lambda: bool(list(store.events(journal.run.id))))
-
-    asyncio.run(main())
-
-
-@pytest.mark.thorough
-def test_a_flood_of_events_waits_for_the_database_and_loses_nothing(database: str) -> None:
-    async def main() -> None:
-        with connect(database) as store:
-            async with driven(store) as journal:
-                for number in range(30):
-                    await journal.emit(AgentOutput("stdout", f"{number:02}" + "x" * 1_000_000))
-            texts = [event.data["text"] for event in store.events(journal.run.id)]
-        assert [(text[:2], len(text)) for text in texts] == [(f"{n:02}", 1_000_002) for n in range(30)]
-
-    asyncio.run(main())
-
-
-@pytest.mark.thorough
-def test_a_payload_of_ten_megabytes_comes_back(database: str) -> None:
-    text = ("é\x00\ud800" + "x" * 997) * 10_000
-
-    async def main() -> None:
-        with connect(database) as store:
-            async with driven(store) as journal:
-                await journal.step("a", Given, giving(text=text))
-            async with driven(store, journal.run.id) as again:
-                assert (await again.step("a", Given, giving())).output == Given(text)
 
     asyncio.run(main())
 
@@ -278,36 +217,6 @@ def test_the_run_is_parked_until_the_first_of_several_sleeps_ends(database: str)
                 assert journal.run.state is RunState.PARKED
                 late.cancel()
                 await asyncio.wait([late])
-
-    asyncio.run(main())
-
-
-def test_a_state_that_was_set_meanwhile_outlives_a_sleep(database: str) -> None:
-    async def main(factor: float) -> None:
-        with connect(database) as store:
-            async with driven(store) as journal:
-                task = asyncio.create_task(journal.sleep("nap", time.time() + 0.3 * factor))
-                await until(lambda: journal.run.state is RunState.PARKED or task.done())
-                await journal.set_state(RunState.STOPPED, "enough")
-                assert not task.done(), "the machine is slow"
-                await task
-            run = store.run(journal.run.id)
-            assert run is not None
-            assert (run.state, run.note) == (RunState.STOPPED, "enough")
-
-    unhurried(lambda factor: asyncio.run(main(factor)))
-
-
-def test_other_options_are_written_down(database: str) -> None:
-    async def main() -> None:
-        with connect(database) as store:
-            async with driven(store) as journal:
-                other = replace(SPEC, agent="claude", tasks=("7",), titles={"7": "Seven"})
-                await journal.respec(other)
-                assert journal.run.spec == other
-            run = store.run(journal.run.id)
-            assert run is not None
-            assert run.spec == other
 
     asyncio.run(main())
 

@@ -10,11 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
-from segue.domain.errors import Locked, StoreError, UsageError
-from segue.domain.events import AgentText, AgentTool, PromptSent
+from segue.domain.errors import Locked, StoreError
+from segue.domain.events import AgentTool, PromptSent
 from segue.domain.results import StepFacts
 from segue.domain.run import RunState
 from segue.store import connect
@@ -144,11 +143,6 @@ def test_a_run_that_is_being_driven_is_not_pushed(source: str, target: str, plac
     assert len(content(target)["steps"]) == 1
 
 
-def test_a_run_that_does_not_exist_cannot_be_pushed(source: str, target: str) -> None:
-    with pytest.raises(UsageError, match="no run nothing"), connect(source):
-        push(source, target, "nothing")
-
-
 KILLED = """
 import os, signal, sys
 from segue.store import push
@@ -166,9 +160,8 @@ push.push_run(open_database(sys.argv[1]), open_database(sys.argv[2]), sys.argv[3
 """
 
 
-@pytest.mark.quick("0")
-@pytest.mark.parametrize("merges", [0, 1, 3, 12])
-def test_a_push_that_is_killed_goes_on_where_it_stopped(source: str, target: str, merges: int) -> None:
+def test_a_push_that_is_killed_goes_on_where_it_stopped(source: str, target: str) -> None:
+    merges = 0
     run_id = work(source, events=100)
     killed = subprocess.run([sys.executable, "-c", KILLED, source, target, run_id, str(merges)])
     assert killed.returncode == -signal.SIGKILL
@@ -178,49 +171,3 @@ def test_a_push_that_is_killed_goes_on_where_it_stopped(source: str, target: str
     pushed = push(source, target, run_id)
     assert (stored, pushed.events) == (expected := min(max(merges - 1, 0) * 10, 103), 103 - expected)
     assert content(source) == content(target)
-
-
-@pytest.mark.thorough
-def test_two_may_push_the_same_runs_at_once(source: str, target: str) -> None:
-    run_ids = [work(source, key=f"k{number % 2}", events=300) for number in range(3)]
-    code = (
-        "import sys; from segue.store.push import push_run; from segue.store.database import open_database\n"
-        "for run in sys.argv[3:]: push_run(open_database(sys.argv[1]), open_database(sys.argv[2]), run)"
-    )
-    pushers = [
-        subprocess.Popen([sys.executable, "-c", code, source, target, *order])
-        for order in (run_ids, run_ids[::-1])
-    ]
-    assert all(pusher.wait(300) in (0, 1) for pusher in pushers)
-    for run_id in run_ids:
-        push(source, target, run_id)
-    assert content(source) == content(target)
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_large_events_are_pushed_in_bounded_memory(source: str, target: str) -> None:
-    """Of twelve events of ten megabytes, only some may be in memory at once."""
-
-    async def main() -> str:
-        with connect(source) as store:
-            async with driven(store) as journal:
-                for number in range(12):
-                    await journal.emit(AgentText(f"{number}" + "x" * 10_000_000))
-            return journal.run.id
-
-    run_id = asyncio.run(main())
-    code = (
-        "import sys; from segue.store.push import push_run\n"
-        "from segue.store.database import open_database\n"
-        "push_run(open_database(sys.argv[1]), open_database(sys.argv[2]), sys.argv[3])\n"
-        "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", code, source, target, run_id], check=True, capture_output=True, text=True
-    )
-    assert int(told.stdout) < 160_000, "kilobytes"
-    with psycopg.connect(target) as connection:
-        row = connection.execute("SELECT sum(length(data->>'text')) FROM orchestrator_events").fetchone()
-    assert row is not None
-    assert int(row[0]) == 12 * 10_000_000 + 10 + 4

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -119,41 +117,6 @@ def test_a_cancelled_wait_takes_nothing(database: str) -> None:
     asyncio.run(main())
 
 
-def test_a_wait_that_is_cancelled_while_the_database_answers_takes_nothing(database: str) -> None:
-    async def main() -> None:
-        with connect(database) as store:
-            async with driven(store) as journal:
-                assert store._keeper is not None
-                gate = threading.Event()
-                store._keeper.writer.submit(gate.wait)
-                waiting = asyncio.create_task(journal.wait("news"))
-                await asyncio.sleep(0)
-                waiting.cancel()
-                await asyncio.wait([waiting])
-                store.send(journal.run.id, "news", {"n": 1})
-                gate.set()
-                assert await journal.wait("news", 5) == {"n": 1}
-
-    asyncio.run(main())
-
-
-def test_signal_ids_are_counted_per_run(database: str) -> None:
-    with connect(database) as store:
-        one, two = store.create("key", SPEC), store.create("key", SPEC)
-        assert store.send(one.id, "news", {}, "delivery-1")
-        assert store.send(two.id, "news", {}, "delivery-1")
-        assert not store.send(one.id, "other", {}, "delivery-1")
-
-
 def test_a_signal_for_an_unknown_run_is_refused(database: str) -> None:
     with connect(database) as store, pytest.raises(UsageError, match="no run nothing"):
         store.send("nothing", "news", {})
-
-
-@pytest.mark.thorough
-def test_many_processes_may_send_at_once(database: str) -> None:
-    with connect(database) as store:
-        run = store.create("key", SPEC)
-        senders = [subprocess.Popen([sys.executable, "-c", SENDER, database, run.id]) for _ in range(4)]
-        assert [sender.wait() for sender in senders] == [0] * 4
-        assert sum(len(batch) for batch in store.table("signals")) == 4

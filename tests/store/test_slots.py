@@ -8,7 +8,6 @@ import pytest
 
 from segue.store import connect
 from segue.store.database import open_database
-from segue.store.journal import Journal
 from tests.store.driving import driven, until
 
 
@@ -60,24 +59,6 @@ def test_who_is_cancelled_while_waiting_holds_nothing(database: str) -> None:
                     await asyncio.wait([task])
                     assert task.cancelled()
                 assert held(database) == [1]
-
-    asyncio.run(main())
-
-
-def test_backends_are_counted_apart_and_limits_may_change(database: str) -> None:
-    async def main() -> None:
-        with connect(database) as one, connect(database) as two:
-            async with driven(one) as first, driven(two) as second:
-                async with first.slot("paid", 1), second.slot("other", 1), second.slot("paid", 2):
-                    assert held(database) == [1, 1, 2]
-                    waiting = asyncio.create_task(_hold(first))
-                    await asyncio.sleep(0.05)
-                    assert not waiting.done()
-                await asyncio.wait_for(waiting, 120)
-
-    async def _hold(journal: Journal) -> None:
-        async with journal.slot("paid", 1):
-            pass
 
     asyncio.run(main())
 

@@ -1,7 +1,4 @@
-"""Has the process tests run as this system does it, and some with the threads that Windows needs.
-
-`make thorough` runs all of them in both ways.
-"""
+"""Has the process tests run as this system does it, and some with the threads that Windows needs."""
 
 from __future__ import annotations
 
@@ -17,15 +14,13 @@ _WITH_THREADS = (
     "test_an_agent_at_work_is_adopted_with_all_its_output",
     "test_no_daemon_survives_even_if_segue_and_its_supervisor_were_killed",
 )
-"""What `make test` tries with threads too."""
+"""What is tried with threads too."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.module.__name__.rpartition(".")[2] in _MODULES:
-        tortured = metafunc.definition.get_closest_marker("torture")
         metafunc.fixturenames.append("hearing")
-        left = [] if metafunc.function.__name__ in _WITH_THREADS else [pytest.mark.thorough]
-        threads = [] if tortured else [pytest.param("threads", marks=left)]
+        threads = ["threads"] if metafunc.function.__name__ in _WITH_THREADS else []
         metafunc.parametrize("hearing", ["native", *threads], indirect=True)
 
 

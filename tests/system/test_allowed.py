@@ -41,35 +41,11 @@ def test_lfs_starts_the_users_git_lfs_wherever_it_was_installed(
     assert not found.refused
 
 
-def test_lfs_that_downloads_nothing_stays_so() -> None:
-    found = filters({**LFS, "filter.lfs.process": "git-lfs filter-process --skip"}, {})
-    assert dict(found.options)["filter.lfs.process"] == "/usr/bin/git-lfs filter-process --skip"
-
-
 def test_what_calls_itself_lfs_is_git_lfs_and_nothing_else() -> None:
     found = filters(
         {}, {"filter.lfs.clean": "./evil %f", "filter.lfs.process": "git-lfs filter-process; evil"}
     )
     assert "evil" not in repr(found.options)
-
-
-def test_lfs_without_git_lfs_is_said() -> None:
-    found = allowed_filters(LFS, {}, (), lambda _: None)
-    assert found.options == ()
-    assert found.refused == (
-        "The filter lfs was not started: git-lfs was not found outside of the work tree.",
-    )
-
-
-def test_a_driver_of_the_user_starts_by_absolute_path() -> None:
-    found = filters({"filter.indent.clean": "jq --indent 1 '.cells |= map(.)'"}, {})
-    assert found.options == (("filter.indent.clean", "/usr/bin/jq --indent 1 '.cells |= map(.)'"),)
-
-
-def test_a_module_of_python_is_not_looked_for_in_the_work_tree() -> None:
-    assert filters(NOTEBOOKS, {}).options == (
-        ("filter.nbstripout.clean", "cd / && /usr/bin/python3 -m nbstripout"),
-    )
 
 
 def test_a_driver_of_the_repository_needs_trust() -> None:
@@ -147,29 +123,3 @@ def test_a_signer_that_only_the_repository_names_needs_trust() -> None:
     options, said = signing({}, own, "repository")
     assert options["gpg.program"] == "/opt/1Password/op-ssh-sign"
     assert not said
-
-
-def test_a_signer_in_the_work_tree_is_never_started() -> None:
-    options, said = signing({}, {**SIGNED, "gpg.program": "./evil"}, "repository")
-    assert options["commit.gpgsign"] == "false"
-    assert "not found outside" in said
-
-
-@pytest.mark.parametrize(
-    ("user", "own", "sign"),
-    [({}, {}, "user"), (SIGNED, {"commit.gpgsign": "no"}, "user"), (SIGNED, {}, "off")],
-)
-def test_nothing_is_said_where_nobody_wants_signatures(
-    user: dict[str, str], own: dict[str, str], sign: Sign
-) -> None:
-    options, said = signing(user, own, sign)
-    assert options["commit.gpgsign"] == "false"
-    assert not said
-
-
-def test_a_command_for_keys_is_the_users_alone() -> None:
-    asks = {"gpg.format": "ssh", "gpg.ssh.defaultkeycommand": "python3 /opt/key"}
-    options, _ = signing({**SIGNED, **asks}, {"gpg.ssh.defaultkeycommand": "./evil"})
-    assert options["gpg.ssh.defaultkeycommand"] == "/usr/bin/python3 /opt/key"
-    options, _ = signing({**SIGNED, "gpg.format": "ssh"}, {"gpg.ssh.defaultkeycommand": "./evil"})
-    assert "gpg.ssh.defaultkeycommand" not in options

@@ -21,7 +21,6 @@ from segue.system.beneath import (
     read_below,
     write_still,
 )
-from segue.system.descent import open_folder, walk_folder
 from segue.system.files import exclusive
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes are different there")
@@ -109,31 +108,6 @@ def test_nothing_outside_is_read_or_written(
         assert sorted(str(one.relative_to(outside)) for one in outside.rglob("*")) == ["a", "a/b", "secret"]
         assert (outside / "secret").read_bytes() == (outside / "a" / "b").read_bytes() == SECRET
         assert sorted(one.name for one in top.iterdir()) == ["outside", "root"]
-    finally:
-        shutil.rmtree(top)
-
-
-@settings(max_examples=60, deadline=None)
-@given(tree=TREES, path=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join))
-def test_the_kernel_and_the_walk_open_the_same_folders(tree: list[tuple[str, str]], path: str) -> None:
-    top = Path(tempfile.mkdtemp())
-    try:
-        (top / "root").mkdir()
-        for where, kind in tree:
-            if is_plain(top / "root", where):
-                plant(top / "root", top, where, kind)
-        start = os.open(top / "root", os.O_RDONLY)
-        found: list[object] = []
-        for how in (open_folder, walk_folder):
-            try:
-                handle = how(start, path)
-            except OSError as error:
-                found.append(error.errno)
-            else:
-                found.append(os.fstat(handle).st_ino)
-                os.close(handle)
-        os.close(start)
-        assert found[0] == found[1]
     finally:
         shutil.rmtree(top)
 

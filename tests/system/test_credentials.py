@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from segue.system import sensitive
 from segue.system.sensitive import repository_secrets, user_secrets
 
 TOKEN = "t0K3n-a1B2c3D4e5F6g7H8"
@@ -101,28 +100,3 @@ def test_a_token_in_a_remote_is_known(tmp_path: Path, address: str, secret: str)
     git(repo, "commit", "-q", "--allow-empty", "-m", "x")
     git(repo, "worktree", "add", "-q", str(tmp_path / "other"))
     assert secret in repository_secrets(tmp_path / "other")
-
-
-def test_what_a_checkout_in_ci_leaves_is_known(tmp_path: Path) -> None:
-    make_repository(tmp_path)
-    git(tmp_path, "config", "http.https://github.com/.extraheader", f"AUTHORIZATION: basic {BASIC}")
-    assert {BASIC, PASSWORD} <= set(repository_secrets(tmp_path))
-
-
-def test_an_address_without_a_secret_has_none(tmp_path: Path) -> None:
-    make_repository(tmp_path)
-    for number, address in enumerate(
-        ("git@github.com:acme/shop.git", "ssh://git@example.org:2222/a", "https://example.org/a")
-    ):
-        git(tmp_path, "remote", "add", f"r{number}", address)
-    git(tmp_path, "config", "user.email", "a.person.with.a.long.name@example.org")
-    assert repository_secrets(tmp_path) == []
-    assert repository_secrets(Path("/nonexistent")) == []
-
-
-def test_pages_do_not_read_them_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensitive, "_FRESH", 1e9)
-    (home / ".netrc").write_text(FILES[".netrc"])
-    assert user_secrets() == [PASSWORD]
-    (home / ".netrc").unlink()
-    assert user_secrets() == [PASSWORD]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import weakref
 from collections.abc import Mapping
 
 import pytest
@@ -91,10 +89,6 @@ def test_foreign_origins_are_refused(origin: str) -> None:
     assert status(ask(request(origin=origin))) == 403
 
 
-def test_a_listed_origin_is_let_in() -> None:
-    assert status(ask(request(origin="http://good.example"))) == 200
-
-
 @pytest.mark.parametrize(
     "given", [None, "", TOKEN, f"Basic {TOKEN}", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", "Bearer \xfc"]
 )
@@ -139,29 +133,3 @@ def test_a_slow_body_is_cut() -> None:
 @pytest.mark.parametrize("begun", [b"", b"POST /x HT", b"POST /x HTTP/1.1\r\nhost: local"])
 def test_a_slow_head_is_cut(begun: bytes) -> None:
     assert ask(begun, head_timeout=0.2) == b""
-
-
-@pytest.mark.parametrize("later", [b"", b"Connection: close\r\n"])
-def test_a_connection_that_ended_leaves_nothing_in_memory(later: bytes) -> None:
-    """Without the garbage collector, which looks at old objects rarely."""
-    seen: list[weakref.ref[object]] = []
-
-    async def note(scope: Scope, receive: Receive, send: Send) -> None:
-        transport = scope["state"]["transport"]
-        seen.extend(map(weakref.ref, (transport, transport.get_protocol())))
-        await echo(scope, receive, send)
-
-    async def talk() -> None:
-        async with open_server(note) as url, asyncio.timeout(20):
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
-            writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n" + later + b"\r\n")
-            await reader.readuntil(b"}")
-            writer.close()
-            while any(known() is not None for known in seen):
-                await asyncio.sleep(0.01)
-
-    gc.disable()
-    try:
-        asyncio.run(talk())
-    finally:
-        gc.enable()

@@ -68,37 +68,6 @@ def test_a_file_beyond_the_bound_is_left_out_and_named(repo: Repository, name: b
     asyncio.run(work())
 
 
-@pytest.mark.thorough
-def test_an_honest_large_file_is_committed(repo: Repository) -> None:
-    async def work() -> None:
-        (repo.root / "model.bin").write_bytes(os.urandom(MIB) * 60)
-        grow(repo.root / "data.raw", HUGE)
-        (repo.root / ".gitignore").write_text("*.raw\n")  # what git does not read has any size
-        now = await repo.snapshot()
-        assert now.heavy == ()
-        assert await repo.commit("Work")
-        assert committed(repo) == [".gitignore", "model.bin"]
-
-    asyncio.run(work())
-
-
-def test_what_git_would_need_minutes_for_is_beyond_the_bound(repo: Repository) -> None:
-    grow(repo.root / "sparse.bin", 2 << 30)
-    assert asyncio.run(repo.snapshot()).heavy == ("sparse.bin (2 GiB)",)
-
-
-def test_the_bound_is_a_setting(repo: Repository) -> None:
-    async def work() -> None:
-        (repo.root / "model.bin").write_bytes(b"x" * MIB)
-        allow_bytes(MIB - 1)
-        assert (await repo.snapshot()).heavy == ("model.bin (1 MiB)",)
-        allow_bytes(MIB)
-        (repo.root / "model.bin").touch()
-        assert (await repo.snapshot()).heavy == ()
-
-    asyncio.run(work())
-
-
 def test_all_files_together_stay_within_the_bound() -> None:
     allow_bytes(10 * MIB)
     try:
@@ -106,17 +75,6 @@ def test_all_files_together_stay_within_the_bound() -> None:
         assert len(find_heavy((str(n), 0) for n in range(2561))) == 1, "a file without content takes room too"
     finally:
         allow_bytes(GitSettings().add_bytes)
-
-
-def test_more_files_than_git_could_leave_out_are_refused(repo: Repository) -> None:
-    async def work() -> None:
-        for number in range(201):
-            grow(repo.root / f"{number}.bin", HUGE)
-        await repo.snapshot()
-        with pytest.raises(WorkspaceError, match=r"and 196 more; git.add_bytes is 536870912 \(512 MiB\)"):
-            await repo.commit("Work")
-
-    asyncio.run(work())
 
 
 @pytest.mark.parametrize(("name", "size"), [("empty.py", 1 << 40), ("code.py", (1 << 40) + 6)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,7 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy, HttpResponse
-from segue.system.http.server import drop_connection, start_server
+from tests.fakes.serving import cut, serve
 
 SECRET = "crsr_very_secret_indeed"
 T = TypeVar("T")
@@ -43,7 +42,7 @@ class Server:
         self.at_once -= 1
         told = self.answers.pop(0) if self.answers else (200, {})
         if told == "drop":
-            await drop_connection(request.scope, request.receive, reset=True)
+            await cut(request.scope, request.receive)
             return Response()
         if told == "hang":
             await gone(request)
@@ -59,7 +58,7 @@ class Server:
             if request.url.path == "/silent":
                 await gone(request)
             elif request.url.path == "/torn":
-                await drop_connection(request.scope, request.receive, reset=True)
+                await cut(request.scope, request.receive)
             yield b"two"
 
         return StreamingResponse(pieces())
@@ -82,13 +81,9 @@ def serving() -> Iterator[Server]:
     found = Server()
     paths = [Route(f"/{name}", found.stream) for name in ("whole", "silent", "torn")]
     methods = ["GET", "POST", "PUT", "DELETE"]
-    found.url, stop = start_server(
-        Starlette(routes=[*paths, Route("/{path:path}", found.handle, methods=methods)])
-    )
-    try:
+    app = Starlette(routes=[*paths, Route("/{path:path}", found.handle, methods=methods)])
+    with serve(app) as found.url:
         yield found
-    finally:
-        stop()
 
 
 def use(server: Server, work: Callable[[HttpClient], Awaitable[T]], **policy: Any) -> T:
@@ -123,27 +118,6 @@ def test_only_what_may_be_repeated_is_repeated(server: Server, method: str, trou
     assert len(server.seen) == (1 if method == "POST" else 2)
 
 
-@pytest.mark.parametrize("trouble", [(503, {}), "drop"])
-def test_a_post_may_be_repeated_if_the_caller_says_so(server: Server, trouble: Any) -> None:
-    server.answers = [trouble, trouble]
-    assert ask(server, "POST", repeatable=True, body={"a": 1}).status == 200
-    assert len(server.seen) == 3
-
-
-@pytest.mark.parametrize("status", [200, 201, 400, 401, 404, 409, 410, 500])
-def test_answers_that_will_not_change_are_given_at_once(server: Server, status: int) -> None:
-    server.answers = [(status, {"X-Thing": "7"})]
-    answer = ask(server)
-    assert (answer.status, answer.json(), answer.headers["x-thing"]) == (status, {"ok": status}, "7")
-    assert len(server.seen) == 1
-
-
-def test_too_many_requests_are_repeated_whatever_was_asked(server: Server) -> None:
-    server.answers = [(429, {}), (429, {"Retry-After": "0"}), (429, {"Retry-After": "soon"})]
-    assert ask(server, "POST").status == 200
-    assert len(server.seen) == 4
-
-
 def test_repeating_ends(server: Server) -> None:
     server.answers = [(503, {})] * 20
     assert ask(server).status == 503
@@ -151,13 +125,6 @@ def test_repeating_ends(server: Server) -> None:
     server.answers = [(429, {})] * 20
     assert ask(server).status == 429
     assert len(server.seen) == 12
-
-
-def test_a_wait_beyond_the_deadline_is_not_begun(server: Server) -> None:
-    server.answers = [(429, {"Retry-After": "100"})]
-    answer = ask(server, deadline=20)
-    assert (answer.status, answer.retry_after()) == (429, 100)
-    assert len(server.seen) == 1
 
 
 def test_one_who_is_told_to_wait_makes_all_wait(server: Server) -> None:
@@ -172,24 +139,6 @@ def test_one_who_is_told_to_wait_makes_all_wait(server: Server) -> None:
     first, second = use(server, two)
     assert (first.status, second.status) == (429, 429)
     assert server.seen == ["GET /first"]
-
-
-def test_the_wait_that_a_server_asks_for_is_capped(server: Server) -> None:
-    server.answers = [(429, {"Retry-After": "100000"})]
-
-    async def once(http: HttpClient) -> HttpResponse:
-        return await http.request("GET", "/x")
-
-    assert use(server, once, longest_wait=0.05).status == 200
-
-
-@pytest.mark.parametrize(
-    ("said", "least", "most"),
-    [("5", 5, 5), ("1.5", 1.5, 1.5), ("999999999", 86400, 86400), ("-3", None, None), ("nan", None, None)],
-)
-def test_retry_after_in_seconds(said: str, least: float | None, most: float | None) -> None:
-    found = HttpResponse(429, {"retry-after": said}).retry_after()
-    assert found == least == most
 
 
 def test_retry_after_as_a_date_counts_from_the_servers_own_clock() -> None:
@@ -209,16 +158,6 @@ def test_a_slow_answer_is_not_waited_for_beyond_the_deadline(server: Server) -> 
     with pytest.raises(HttpError, match="no response in time") as failed:
         ask(server, "POST", deadline=0.3)
     assert failed.value.sent
-
-
-@pytest.mark.thorough
-def test_a_slow_answer_is_asked_for_again(server: Server) -> None:
-    server.answers = ["hang"]
-
-    async def once(http: HttpClient) -> HttpResponse:
-        return await http.request("GET", "/x")
-
-    assert use(server, once, timeout=2).status == 200
 
 
 def test_an_answer_that_is_too_large_is_not_read(server: Server) -> None:
@@ -247,14 +186,6 @@ def test_a_server_that_is_not_there_was_not_asked(server: Server) -> None:
     assert not failed.value.sent
 
 
-def test_connections_are_bounded(server: Server) -> None:
-    async def crowd(http: HttpClient) -> list[HttpResponse]:
-        return list(await asyncio.gather(*(http.request("GET", "/x") for _ in range(60))))
-
-    assert len(use(server, crowd, connections=3)) == 60
-    assert server.most <= 3
-
-
 @pytest.mark.parametrize("key", [f"{SECRET}\n", f"{SECRET}\x00", SECRET])
 def test_no_error_and_no_log_shows_a_header(key: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
@@ -278,31 +209,7 @@ async def read(http: HttpClient, path: str, silence: float = 20) -> bytes:
     return got
 
 
-def test_a_stream_is_read_piece_by_piece(server: Server) -> None:
-    assert use(server, lambda http: read(http, "/whole")) == b"onetwo"
-
-
 @pytest.mark.parametrize("path", ["/silent", "/torn"])
 def test_a_stream_that_stops_is_an_error(server: Server, path: str) -> None:
     with pytest.raises(HttpError):
         use(server, lambda http: read(http, path, silence=0.3))
-
-
-def test_a_refused_stream_has_its_reasons(server: Server) -> None:
-    server.answers = [(410, {})]
-
-    async def refused(http: HttpClient) -> HttpResponse:
-        async with http.stream("/x", {}, 20) as (head, _):
-            return head
-
-    answer = use(server, refused)
-    assert (answer.status, json.loads(answer.body)) == (410, {"ok": 410})
-
-
-def test_streams_do_not_hold_up_requests(server: Server) -> None:
-    async def both(http: HttpClient) -> int:
-        async with http.stream("/silent", {}, 20) as (_, pieces), aclosing(pieces):
-            await anext(pieces)
-            return (await http.request("GET", "/x")).status
-
-    assert use(server, both, connections=1, streams=1) == 200

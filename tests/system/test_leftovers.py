@@ -5,21 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from segue.domain.errors import Unfinished, WorkspaceError
+from segue.domain.errors import Unfinished
 from segue.domain.workspace import Snapshot
 from segue.system.git.branches import LocalBranches, RemoteBranches
-from segue.system.git.recovery import clear_stale_locks, undo_killed_merge, wait_for_git
+from segue.system.git.recovery import undo_killed_merge, wait_for_git
 from segue.system.git.repository import Repository
-from segue.system.git.scratch import new_repository
 from tests.cli.place import until
 from tests.system.test_git import git, repo
 from tests.system.test_worktree import enter, worktree
@@ -50,87 +45,12 @@ def test_a_lock_that_a_killed_git_left_is_removed(repo: Path, name: str) -> None
     assert not lock.exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can be two users")
-def test_nobody_waits_for_a_git_of_somebody_else(repo: Path) -> None:
-    """Where it works cannot be seen; locks of its owner may be its own, all others are not."""
-    with tempfile.TemporaryDirectory() as place:
-        Path(place).chmod(0o755)
-        folder = Path(place) / ".git"
-        (folder / "refs").mkdir(parents=True)
-        ours, theirs = folder / "index.lock", folder / "HEAD.lock"
-        ours.touch()
-        theirs.touch()
-        for path in (folder, folder / "refs", ours):
-            os.chown(path, _NOBODY, _NOBODY)
-        waiting = ["git", "-C", str(repo), "cat-file", "--batch"]
-        with subprocess.Popen(waiting, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-            assert other.stdin
-            assert other.stdout
-            other.stdin.write(b"HEAD\n")
-            other.stdin.flush()
-            other.stdout.readline()  # it is at work
-            assert _as_nobody(lambda: clear_stale_locks(Path(place), folder, folder, 0.0, 5.0)) == 0
-            assert (ours.exists(), theirs.exists()) == (False, True)
-            other.stdin.close()
-
-
-_NOBODY = 65534
-
-
-def _as_nobody(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
-    """Do something as another user, in a process of its own; returns its exit code."""
-    import psutil
-
-    psutil.pids()  # what must be imported is, because that user may not read it
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.setgroups([])
-            os.setgid(_NOBODY)
-            os.setuid(_NOBODY)
-            asyncio.run(work())
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def test_a_lock_from_before_the_run_is_not_ours(repo: Path) -> None:
     lock = repo / ".git" / "index.lock"
     lock.touch()
     os.utime(lock, (time.time() - 3600, time.time() - 3600))
     recover(repo, time.time() - 60)
     assert lock.exists()
-
-
-def test_a_lock_that_only_segue_makes_is_removed_whenever_it_was_made(repo: Path) -> None:
-    lock = repo / ".git" / "refs" / "segue" / "chain.lock"
-    lock.parent.mkdir(exist_ok=True)
-    lock.touch()
-    os.utime(lock, (time.time() - 3600, time.time() - 3600))
-    recover(repo, time.time())
-    assert not lock.exists()
-
-
-@pytest.mark.parametrize("files", [(), ("HEAD", "config.lock"), ("index.lock",)])
-@pytest.mark.parametrize("made", [False, True])
-def test_a_repository_whose_making_was_killed_is_made_again(
-    tmp_path: Path, files: Sequence[str], made: bool
-) -> None:
-    (tmp_path / "new" / ".git" / "hooks").mkdir(parents=True)
-    if made:
-        git(tmp_path / "new", "init", "--quiet")
-    for name in files:
-        (tmp_path / "new" / ".git" / name).write_text("ref: refs/heads/main\n")
-    with_identity = {"GIT_AUTHOR_NAME": "Me", "GIT_AUTHOR_EMAIL": "me@localhost"}
-    with_identity |= {"GIT_COMMITTER_NAME": "Me", "GIT_COMMITTER_EMAIL": "me@localhost"}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in with_identity.items():
-            patch.setenv(name, value)
-        assert asyncio.run(new_repository(tmp_path / "new"))
-        assert not asyncio.run(new_repository(tmp_path / "new")), "once"
-    assert git(tmp_path / "new", "log", "--format=%s") == "Start"
 
 
 def test_a_git_that_works_is_waited_for(repo: Path) -> None:
@@ -161,47 +81,12 @@ def test_a_git_that_works_is_waited_for(repo: Path) -> None:
     go.unlink()
 
 
-def test_a_git_in_another_work_tree_is_waited_for(
-    repo: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Work trees share branches, so that a lock here may be that of a git there."""
-    tree = worktree(repo, tmp_path_factory.mktemp("trees"))
-    enter(tree, begun=False)
-    lock = repo / ".git" / "refs" / "heads" / "main.lock"
-    lock.touch()
-    at_work = subprocess.Popen(["git", "cat-file", "--batch"], cwd=tree.folder, stdin=subprocess.PIPE)
-
-    async def both() -> None:
-        recovering = asyncio.create_task((await Repository.open(repo)).recover(time.time() - 60))
-        await asyncio.sleep(0.05)
-        assert lock.exists()
-        lock.unlink()
-        lock.touch()
-        os.utime(lock, (time.time(), time.time() + 1))
-        await asyncio.to_thread(at_work.communicate)
-        await recovering
-
-    asyncio.run(both())
-    assert lock.exists(), "it is another lock by now"
-
-
 KILLED_WHILE_MADE = {
     "nothing is written": {},
     "the lock is empty": {"locked": ""},
     "the lock is written": {"locked": "initializing"},
     "one file is empty": {"locked": "initializing", "gitdir": "x", "HEAD": "x", "commondir": ""},
 }
-
-
-@pytest.mark.parametrize("files", KILLED_WHILE_MADE.values(), ids=KILLED_WHILE_MADE)
-def test_half_a_work_tree_does_not_stop_git(repo: Path, files: dict[str, str]) -> None:
-    known = repo / ".git" / "worktrees" / "some"
-    known.mkdir(parents=True)
-    for name, text in files.items():
-        (known / name).write_text(text)
-    recover(repo, time.time() - 60)
-    assert len(git(repo, "worktree", "list").splitlines()) == 1
-    assert not known.exists()
 
 
 @pytest.mark.parametrize("files", KILLED_WHILE_MADE.values(), ids=KILLED_WHILE_MADE)
@@ -220,19 +105,6 @@ def test_half_a_work_tree_is_made_again(
         git(repo, "branch", tree.branch)
     enter(tree, begun=False)
     assert git(tree.folder, "status", "--porcelain") == ""
-
-
-def test_a_work_tree_that_somebody_locked_is_kept(
-    repo: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    tree = worktree(repo, tmp_path_factory.mktemp("trees"))
-    enter(tree, begun=False)
-    git(repo, "worktree", "lock", str(tree.folder))
-    (tree.folder / "mine").write_text("x")
-    enter(tree)
-    with pytest.raises(WorkspaceError, match="locked"):
-        asyncio.run(tree.remove())
-    assert (tree.folder / "mine").exists()
 
 
 def test_a_removal_that_was_killed_is_finished(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -285,12 +157,6 @@ def test_half_a_merge_is_taken_back(merging: Path, text: str, diverged: bool) ->
     assert not (merging / "added").exists()
 
 
-def test_a_merge_that_was_killed_before_its_end_is_taken_back(merging: Path) -> None:
-    git(merging, "merge", "--quiet", "--no-ff", "--no-commit", "work")
-    assert undo(merging) == ""
-    assert not (merging / ".git" / "MERGE_HEAD").exists()
-
-
 @pytest.mark.parametrize("name", ["file", "added", "other"])
 def test_what_a_person_changed_meanwhile_is_not_taken_back(merging: Path, name: str) -> None:
     (merging / "gone").unlink()
@@ -298,13 +164,6 @@ def test_what_a_person_changed_meanwhile_is_not_taken_back(merging: Path, name: 
     before = git(merging, "status", "--porcelain")
     assert undo(merging) == before
     assert (merging / name).read_text() == "by hand\n"
-
-
-def test_what_a_person_deleted_meanwhile_stays_deleted(merging: Path) -> None:
-    (merging / "file").unlink()
-    (merging / "added").write_text("")
-    before = git(merging, "status", "--porcelain")
-    assert undo(merging) == before
 
 
 def begin(repo: Path, key: str) -> str:
@@ -324,15 +183,6 @@ def test_half_a_switch_to_the_branch_of_a_task_is_repeated(merging: Path) -> Non
     assert (merging / "file").read_text() == "the new text\n"
 
 
-def test_unfinished_work_is_no_half_switch(merging: Path) -> None:
-    """It stays on the branch of its task."""
-    git(merging, "branch", "--move", "work", "segue/x/T1")
-    git(merging, "switch", "--quiet", "--create", "segue/x/T2")
-    (merging / "file").write_text("unfinished\n")
-    begin(merging, "T1")
-    assert git(merging, "show", "segue/x/T2:file") == "unfinished"
-
-
 def test_work_that_cannot_be_fetched_now_is_fetched_on_resume(repo: Path, tmp_path: Path) -> None:
     """That is no failure of the agent, which would be launched again for it."""
     hosted = tmp_path / "hosted.git"
@@ -349,17 +199,3 @@ def test_work_that_cannot_be_fetched_now_is_fetched_on_resume(repo: Path, tmp_pa
         asyncio.run(arrive())
     (tmp_path / "away").rename(hosted)
     assert asyncio.run(arrive()) == "work"
-
-
-def test_a_fetch_locks_nothing_of_the_users(repo: Path, tmp_path: Path) -> None:
-    """A kill may come before there is a run, and then nobody would remove such a lock."""
-    git(repo, "clone", "--quiet", "--bare", ".", str(tmp_path / "hosted.git"))
-    git(repo, "remote", "add", "origin", str(tmp_path / "hosted.git"))
-    git(repo, "fetch", "--quiet", "origin")
-    head = git(repo, "rev-parse", "HEAD")
-    git(repo, "commit", "--quiet", "--allow-empty", "--message=More")
-    git(repo, "push", "--quiet", str(tmp_path / "hosted.git"), "main")
-    (repo / ".git" / "refs" / "remotes" / "origin" / "main.lock").write_text("")
-    branches = RemoteBranches(Repository(repo, repo / ".git"), "origin", tmp_path / "scratch")
-    assert asyncio.run(branches.fetch("main")) == git(repo, "rev-parse", "HEAD")
-    assert git(repo, "rev-parse", "origin/main") == head

@@ -51,38 +51,6 @@ def test_a_cut_line_keeps_whole_characters_and_counts_the_rest(text: str, cap: i
     assert line.cut == 0 or cap - len(kept.encode()) < 4
 
 
-def test_a_line_without_an_end_is_given_at_the_close() -> None:
-    assert frame([b"one\ntwo"], 100) == [OutputLine("one"), OutputLine("two")]
-
-
-def test_only_one_return_is_stripped_and_only_before_the_line_end() -> None:
-    assert frame([b"a\r\r\nb\rc\n"], 100) == [OutputLine("a\r"), OutputLine("b\rc")]
-
-
-def test_empty_lines_are_lines() -> None:
-    assert frame([b"\n\r\n"], 100) == [OutputLine(""), OutputLine("")]
-
-
-def test_bytes_that_are_not_utf8_are_replaced() -> None:
-    assert frame([b"\xff\xfeok\xc3\n"], 100) == [OutputLine("��ok�")]
-
-
-def test_a_long_line_says_how_much_was_cut() -> None:
-    lines = LineFramer(10)
-    for _ in range(1000):
-        assert lines.feed(b"x" * 1000) == []
-    assert lines.feed(b"\nnext\n") == [
-        OutputLine("x" * 10 + "…[999990 bytes cut]", 999_990),
-        OutputLine("next"),
-    ]
-
-
-def test_of_a_line_beyond_the_cap_the_first_characters_are_kept() -> None:
-    text = "é" * 6
-    assert frame([text.encode()], 12, 4) == [OutputLine(text)]
-    assert frame([text.encode() + b"x"], 12, 4) == [OutputLine("éééé…[5 bytes cut]", 5)]
-
-
 def test_unicode_line_separators_do_not_end_a_line() -> None:
     text = "a\u2028b\x85c\x0bd"
     assert frame([text.encode() + b"\n"], 100) == [OutputLine(text)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.errors import Locked
+from segue.domain.errors import Locked, WorkspaceError
 from segue.system.lock import RepoLock
 
 
@@ -32,3 +32,12 @@ def test_another_run_is_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(Locked, match="run-2"):
         asyncio.run(RepoLock.take_after(tmp_path, "run-1"))
     other.release()
+
+
+def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("words")
+    (tmp_path / "segue.lock").symlink_to(mine)
+    with pytest.raises(WorkspaceError):
+        RepoLock.take(tmp_path, "run")
+    assert mine.read_text() == "words"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import socket
 import subprocess
-import sys
 import tempfile
 from asyncio import run
 from collections.abc import Mapping
@@ -20,7 +18,7 @@ from hypothesis import strategies as st
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Merged
-from segue.system.git.integration import Integration, catch_up, no_gc, parse_merge
+from segue.system.git.integration import Integration, catch_up, parse_merge
 from segue.system.git.repository import Repository
 from tests.system.test_git import git, repo
 
@@ -29,8 +27,8 @@ RUN = "segue/run"
 NUMBERS = count()
 
 
-def integrate(repo: Path, *union: str, since: float = 0.0) -> Integration:
-    return Integration(run(Repository.open(repo)), RUN, union, since)
+def integrate(repo: Path, since: float = 0.0) -> Integration:
+    return Integration(run(Repository.open(repo)), RUN, since)
 
 
 def commit(repo: Path, base: str, files: Mapping[str, bytes | None], message: str = "Work") -> str:
@@ -60,22 +58,14 @@ def sides(
     return commit(repo, base, ours), commit(repo, base, theirs)
 
 
-def merge(repo: Path, ours: str, theirs: str, *union: str) -> Merged:
-    return run(integrate(repo, *union).merge(ours, theirs))
+def merge(repo: Path, ours: str, theirs: str) -> Merged:
+    return run(integrate(repo).merge(ours, theirs))
 
 
 def show(repo: Path, tree: str, path: str) -> bytes:
     return subprocess.run(
         ["git", "cat-file", "blob", f"{tree}:{path}"], cwd=repo, check=True, capture_output=True
     ).stdout
-
-
-def test_changes_of_different_files_come_together(repo: Path) -> None:
-    ours, theirs = sides(repo, {}, {"a": b"1\n"}, {"b/c": b"2\n"})
-    merged = merge(repo, ours, theirs)
-    assert git(repo, "ls-tree", "-r", "--name-only", merged.tree).split() == ["a", "b/c", "file"]
-    assert not merged.conflicts
-    assert git(repo, "status", "--porcelain") == ""
 
 
 def test_a_collision_names_the_files_and_keeps_a_tree_with_markers(repo: Path) -> None:
@@ -94,57 +84,11 @@ def test_a_collision_names_the_files_and_keeps_a_tree_with_markers(repo: Path) -
     assert show(repo, merged.marked, "d") == b"d\n"
 
 
-def test_a_file_that_one_renames_and_the_other_edits_follows_the_name(repo: Path) -> None:
-    text = b"".join(b"line %d\n" % number for number in range(30))
-    ours, theirs = sides(repo, {"old": text}, {"old": None, "new": text}, {"old": text + b"more\n"})
-    merged = merge(repo, ours, theirs)
-    assert show(repo, merged.tree, "new") == text + b"more\n"
-
-
-@pytest.mark.parametrize("content", [b"\0%d\xff", b"line\r\n%d\r\n"])
-def test_binary_files_and_crlf_collide_or_come_together_unharmed(repo: Path, content: bytes) -> None:
-    ours, theirs = sides(repo, {"a": content % 1}, {"a": content % 2}, {"b": content % 3})
-    assert show(repo, merge(repo, ours, theirs).tree, "a") == content % 2
-    ours, theirs = sides(repo, {"a": content % 1}, {"a": content % 2}, {"a": content % 3})
-    assert merge(repo, ours, theirs).conflicts == ("a",)
-
-
 def test_names_of_any_bytes_are_read(repo: Path) -> None:
     odd = [os.fsdecode(name) for name in (b"line\nend", b"n\xffn", b' quoted" \\\t', "ü".encode())]
     start: dict[str, bytes] = dict.fromkeys(odd, b"1\n")
     ours, theirs = sides(repo, start, dict.fromkeys(odd, b"2\n"), dict.fromkeys(odd, b"3\n"))
     assert set(merge(repo, ours, theirs).conflicts) == {"line\nend", "n\ufffdn", ' quoted" \\\t', "ü"}
-
-
-def test_modes_links_and_removals(repo: Path) -> None:
-    base = commit(repo, "HEAD", {"script": b"run\n", "gone": b"1\n", "both": b"1\n"})
-    git(repo, "checkout", "--quiet", "--detach", base)
-    (repo / "script").chmod(0o755)
-    (repo / "link").symlink_to("script")
-    git(repo, "add", "--all")
-    git(repo, "commit", "--quiet", "--message=Mode")
-    ours = git(repo, "rev-parse", "HEAD")
-    theirs = commit(repo, base, {"script": b"run more\n", "gone": None})
-    merged = merge(repo, ours, theirs)
-    listed = git(repo, "ls-tree", merged.tree)
-    assert "100755 blob" in listed
-    assert "120000 blob" in listed
-    assert "gone" not in listed
-    assert merge(repo, commit(repo, base, {"gone": b"2\n"}), theirs).conflicts == ("gone",)
-    assert merge(repo, ours, commit(repo, base, {"link": b"a file\n"})).conflicts
-
-
-def test_two_versions_of_a_submodule_that_is_not_here_collide(repo: Path) -> None:
-    base = git(repo, "rev-parse", "HEAD")
-    made = []
-    for digit in "123":
-        git(repo, "checkout", "--quiet", "--detach", base)
-        git(repo, "update-index", "--add", "--cacheinfo", f"160000,{digit * 40},library")
-        git(repo, "commit", "--quiet", "--message=Link")
-        made.append(git(repo, "rev-parse", "HEAD"))
-        base = made[0]
-    assert merge(repo, made[1], made[2]).conflicts == ("library",)
-    assert merge(repo, made[0], made[2]).tree == git(repo, "rev-parse", f"{made[2]}^{{tree}}")
 
 
 def test_no_program_that_the_repository_names_is_run(
@@ -182,52 +126,7 @@ def test_no_program_that_the_repository_names_is_run(
     assert not trace.exists()
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path"),
-    [
-        ("CHANGELOG.md", "docs/CHANGELOG.md"),
-        ("/routes.py", "routes.py"),
-        ("docs/", "docs/deep/list"),
-        ("src/**/list", "src/a/list"),
-        ('a "b" \\c', 'a "b" c'),
-    ],
-)
-def test_lines_of_both_sides_are_kept_in_files_that_the_user_names(
-    repo: Path, pattern: str, path: str
-) -> None:
-    ours, theirs = sides(repo, {path: b"1\n", "x": b"1\n"}, {path: b"1\n2\n"}, {path: b"1\n3\n"})
-    assert merge(repo, ours, theirs).conflicts == (path,)
-    assert show(repo, merge(repo, ours, theirs, pattern).tree, path) == b"1\n2\n3\n"
-
-
-def test_what_the_user_names_wins_over_the_attributes_of_the_repository(repo: Path) -> None:
-    ours, theirs = sides(
-        repo,
-        {".gitattributes": b"list merge=binary\n", "list": b"1\n"},
-        {"list": b"1\n2\n"},
-        {"list": b"1\n3\n"},
-    )
-    git(repo, "checkout", "--quiet", "--detach", ours)
-    (repo / ".git" / "info").mkdir(exist_ok=True)
-    (repo / ".git" / "info" / "attributes").write_text("list -merge")
-    assert merge(repo, ours, theirs).conflicts == ("list",)
-    assert merge(repo, ours, theirs, "list").tree
-    assert (repo / ".git" / "info" / "attributes").read_text() == "list -merge"
-
-
-def test_the_attributes_and_settings_of_the_repository_count(repo: Path) -> None:
-    start = {".gitattributes": b"list merge=union\n", "list": b"1\n", "other": b"1\n"}
-    ours, theirs = sides(
-        repo, start, {"list": b"1\n2\n", "other": b"2\n"}, {"list": b"1\n3\n", "other": b"3\n"}
-    )
-    git(repo, "checkout", "--quiet", "--detach", ours)
-    git(repo, "config", "merge.conflictStyle", "diff3")
-    merged = merge(repo, ours, theirs)
-    assert merged.conflicts == ("other",)
-    assert b"||||||| " in show(repo, merged.marked, "other")
-
-
-@pytest.mark.parametrize("kind", ["sha256", "--depth=1", "--filter=blob:none", "--shared", "--bare"])
+@pytest.mark.parametrize("kind", ["--depth=1", "--filter=blob:none", "--bare"])
 def test_every_kind_of_repository_can_be_merged_in(
     repo: Path, tmp_path_factory: pytest.TempPathFactory, kind: str
 ) -> None:
@@ -253,25 +152,12 @@ def test_every_kind_of_repository_can_be_merged_in(
     assert git(place, "ls-tree", "--name-only", RUN).split() == ["b", "file"]
 
 
-def test_markers_in_a_merge_that_git_calls_clean_are_a_collision(repo: Path) -> None:
-    ours, theirs = sides(repo, {"a": b"a\n"}, {"a": b"", "b": b""}, {"a": None, "b": b"a\na\n"})
-    merged = merge(repo, ours, theirs)
-    assert not merged.tree
-    assert "b" in merged.conflicts
-    assert b"<<<<<<<" in show(repo, merged.marked, "b")
-
-
 def test_work_without_common_history_collides(repo: Path) -> None:
     head = git(repo, "rev-parse", "HEAD")
     alien = git(repo, "commit-tree", "-m", "alien", f"{head}^{{tree}}")
     merged = merge(repo, head, alien)
     assert (merged.tree, merged.conflicts, merged.marked) == ("", (), "")
     assert "no history in common" in merged.said
-
-
-def test_a_commit_that_does_not_exist_is_an_error(repo: Path) -> None:
-    with pytest.raises(WorkspaceError, match="merge-tree failed"):
-        merge(repo, git(repo, "rev-parse", "HEAD"), "1" * 40)
 
 
 def test_a_merge_has_both_parents_and_the_message(repo: Path) -> None:
@@ -282,53 +168,6 @@ def test_a_merge_has_both_parents_and_the_message(repo: Path) -> None:
     )
     assert git(repo, "log", "-1", "--format=%P", made).split() == [ours, theirs]
     assert git(repo, "log", "-1", "--format=%B|%an", made) == "Merge task 2: ü\n\nSegue-Step: x\n|Test"
-
-
-def test_where_git_knows_nobody_segue_is_the_author(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, theirs = sides(repo, {}, {"a": b"1\n"}, {"b": b"2\n"})
-    git(repo, "config", "--unset", "user.name")
-    git(repo, "config", "--unset", "user.email")
-    git(repo, "config", "user.useConfigOnly", "true")
-    for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    own = integrate(repo)
-    made = run(own.join(ours, theirs, run(own.merge(ours, theirs)).tree, "Merge\n"))
-    assert git(repo, "log", "-1", "--format=%an %cn", made) == "Segue Segue"
-
-
-def test_a_merge_is_signed_where_commits_are(
-    repo: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path_factory.mktemp("bin") / "sign"
-    program.write_text(
-        "#!/bin/sh\ncat > /dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\n"
-        "printf -- '-----BEGIN PGP SIGNATURE-----\\nx\\n-----END PGP SIGNATURE-----\\n'\n"
-    )
-    program.chmod(0o755)
-    ours, theirs = sides(repo, {}, {"a": b"1\n"}, {"b": b"2\n"})
-    settings = program.with_name("gitconfig")
-    settings.write_text(f"[user]\n\tname = A\n\temail = a@b\n[gpg]\n\tprogram = {program}\n")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
-    git(repo, "config", "commit.gpgSign", "true")
-    own = integrate(repo)
-    made = run(own.join(ours, theirs, run(own.merge(ours, theirs)).tree, "Merge\n"))
-    assert "BEGIN PGP SIGNATURE" in git(repo, "cat-file", "commit", made)
-
-
-def test_a_merged_tree_that_gc_has_removed_is_made_again(repo: Path) -> None:
-    ours, theirs = sides(repo, {}, {"a/b": b"1\n"}, {"a/c": b"2\n"})
-    git(repo, "branch", RUN, ours)
-    git(repo, "tag", "lane", theirs)
-    own = integrate(repo)
-    tree = run(own.merge(ours, theirs)).tree
-    git(repo, "reflog", "expire", "--expire=now", "--all")
-    git(repo, "gc", "--quiet", "--prune=now")
-    assert subprocess.run(["git", "cat-file", "-e", tree], cwd=repo, check=False).returncode != 0
-    made = run(own.join(ours, theirs, tree, "Merge\n"))
-    assert run(own.advance(ours, made))
-    git(repo, "fsck", "--strict", "--connectivity-only")
-    assert show(repo, RUN, "a/c") == b"2\n"
 
 
 def test_a_gc_that_is_at_work_is_waited_for(repo: Path) -> None:
@@ -351,38 +190,6 @@ def test_a_gc_that_is_at_work_is_waited_for(repo: Path) -> None:
     assert show(repo, RUN, "a/c") == b"2\n"
 
 
-def test_no_gc_begins_while_a_merge_is_committed(repo: Path) -> None:
-    common = repo / ".git"
-
-    async def work() -> None:
-        async with no_gc(common):
-            done = subprocess.run(["git", "gc"], cwd=repo, check=False, capture_output=True, text=True)
-            assert "gc is already running" in done.stderr
-
-    run(work())
-    git(repo, "gc", "--quiet")
-    (common / "gc.pid").write_text(f"{2**22 - 1} {socket.gethostname()}")  # of somebody who was killed
-    run(work())
-    git(repo, "gc", "--quiet")
-
-
-def test_the_head_is_found_loose_and_packed_and_after_gc(repo: Path) -> None:
-    git(repo, "branch", RUN)
-    own = integrate(repo)
-    assert run(own.head()) == git(repo, "rev-parse", RUN)
-    git(repo, "gc", "--quiet", "--prune=now")
-    assert not (repo / ".git" / "refs" / "heads" / RUN).exists()
-    assert run(own.head()) == git(repo, "rev-parse", RUN)
-    new = commit(repo, "HEAD", {"a": b"1\n"})
-    assert run(own.advance(run(own.head()), new))
-    assert run(own.head()) == new
-
-
-def test_a_missing_branch_is_an_error(repo: Path) -> None:
-    with pytest.raises(WorkspaceError, match="is missing"):
-        run(integrate(repo).head())
-
-
 def test_the_branch_moves_only_from_where_it_was(repo: Path) -> None:
     git(repo, "branch", RUN)
     own = integrate(repo)
@@ -393,88 +200,6 @@ def test_the_branch_moves_only_from_where_it_was(repo: Path) -> None:
     assert run(own.advance(start, first)), "it is already there: a repetition after a kill"
     assert run(own.head()) == first
     assert "segue: merge" in git(repo, "reflog", "show", RUN)
-
-
-def test_a_commit_of_the_user_on_the_branch_is_merged_not_lost(repo: Path) -> None:
-    git(repo, "branch", RUN)
-    own = integrate(repo)
-    start = run(own.head())
-    work = commit(repo, start, {"a": b"1\n"})
-    user = commit(repo, start, {"b": b"user\n"})
-    git(repo, "update-ref", f"refs/heads/{RUN}", user)
-    assert not run(own.advance(start, work))
-    now = run(own.head())
-    made = run(own.join(now, work, run(own.merge(now, work)).tree, "Merge\n"))
-    assert run(own.advance(now, made))
-    assert show(repo, RUN, "a") == b"1\n"
-    assert show(repo, RUN, "b") == b"user\n"
-
-
-def test_a_commit_that_does_not_exist_is_never_the_head(repo: Path) -> None:
-    git(repo, "branch", RUN)
-    own = integrate(repo)
-    with pytest.raises(WorkspaceError):
-        run(own.advance(run(own.head()), "1" * 40))
-
-
-_RACE = """
-import asyncio, sys
-from itertools import count
-from pathlib import Path
-from segue.system.git.integration import no_gc
-from segue.system.git.integration import Integration
-from segue.system.git.repository import Repository
-async def race(repo, old, new):
-    own = Integration(await Repository.open(Path(repo)), "segue/run")
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print(await own.advance(old, new))
-asyncio.run(race(*sys.argv[1:]))
-"""
-
-
-def test_of_two_processes_exactly_one_moves_the_branch(repo: Path) -> None:
-    git(repo, "branch", RUN)
-    start = git(repo, "rev-parse", RUN)
-    made = [commit(repo, start, {name: b"1\n"}) for name in "abc"]
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", _RACE, str(repo), start, new],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for new in made
-    ]
-    for racer in racers:
-        assert racer.stdout
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers:
-        assert racer.stdin
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    said = [racer.communicate()[0].strip() for racer in racers]
-    assert sorted(said) == ["False", "False", "True"]
-    assert git(repo, "rev-parse", RUN) == made[said.index("True")]
-
-
-def test_a_stale_lock_of_a_killed_git_does_not_stop_the_branch(repo: Path) -> None:
-    git(repo, "branch", RUN)
-    own = integrate(repo, since=1.0)
-    start = run(own.head())
-    (repo / ".git" / "refs" / "heads" / f"{RUN}.lock").write_text("")
-    assert run(own.advance(start, commit(repo, start, {"a": b"1\n"})))
-
-
-def test_what_is_merged_is_known(repo: Path) -> None:
-    git(repo, "branch", RUN)
-    own = integrate(repo)
-    start = run(own.head())
-    new = commit(repo, start, {"a": b"1\n"})
-    assert not run(own.contains(new))
-    assert run(own.advance(start, new))
-    assert run(own.contains(new))
-    assert run(own.contains(start))
 
 
 @pytest.fixture
@@ -522,20 +247,6 @@ def test_uncommitted_work_is_never_overwritten(repo: Path, tree: Path, name: str
     assert git(tree, "rev-parse", "HEAD") == start
 
 
-@pytest.mark.thorough
-def test_a_checkout_that_was_killed_halfway_is_repeated(repo: Path, tree: Path) -> None:
-    own = integrate(repo, since=1.0)
-    sync(own, tree)
-    start = run(own.head())
-    assert run(own.advance(start, commit(repo, start, {"file": b"new and long\n", "a": b"1\n", "b": b"1\n"})))
-    (tree / "a").write_text("1\n")  # git has come as far as this
-    (tree / "file").write_text("new and")
-    (repo / ".git" / "worktrees" / "tree" / "index.lock").write_text("")
-    sync(own, tree)
-    assert git(tree, "rev-parse", "HEAD") == run(own.head())
-    assert git(tree, "status", "--porcelain") == ""
-
-
 def test_where_somebody_is_on_the_branch_the_files_follow_it(repo: Path) -> None:
     git(repo, "switch", "--quiet", "--create", RUN)
     (repo / "note").write_text("mine")
@@ -546,18 +257,6 @@ def test_where_somebody_is_on_the_branch_the_files_follow_it(repo: Path) -> None
     assert git(repo, "status", "--porcelain", "--branch") == f"## {RUN}\n?? note"
     assert run(own.head()) == new
     assert not run(own.advance(start, commit(repo, start, {"b": b"1\n"})))
-
-
-@pytest.mark.thorough
-def test_where_somebody_on_the_branch_has_edited_the_same_file_nothing_moves(repo: Path) -> None:
-    git(repo, "switch", "--quiet", "--create", RUN)
-    (repo / "file").write_text("mine")
-    own = integrate(repo)
-    start = run(own.head())
-    with pytest.raises(WorkspaceError, match="is checked out in"):
-        run(own.advance(start, commit(repo, start, {"file": b"1\n"})))
-    assert (repo / "file").read_text() == "mine"
-    assert run(own.head()) == start
 
 
 def test_a_run_catches_up_with_what_the_user_committed(repo: Path) -> None:
@@ -579,18 +278,6 @@ def test_a_run_catches_up_with_what_the_user_committed(repo: Path) -> None:
     assert run(catch_up(own.repo, own, "main")) is None
     git(repo, "merge", "--quiet", "--ff-only", RUN)
     assert sorted(path.name for path in repo.iterdir()) == [".git", "a", "b", "file"]
-
-
-def test_a_run_that_does_not_fit_what_the_user_committed_says_so(repo: Path) -> None:
-    git(repo, "branch", RUN)
-    own = integrate(repo)
-    start = run(own.head())
-    assert run(own.advance(start, commit(repo, start, {"file": b"run\n"})))
-    (repo / "file").write_text("user\n")
-    git(repo, "commit", "--quiet", "--all", "--message=User")
-    merged = run(catch_up(own.repo, own, "main"))
-    assert merged is not None
-    assert (merged.tree, merged.conflicts) == ("", ("file",))
 
 
 CONTENTS = st.lists(st.sampled_from("abcd"), max_size=6).map(

@@ -18,7 +18,7 @@ from segue.proof.inputs import Trees, list_inputs
 from segue.reviewers.tool import in_changed_files
 from segue.system.git import outside
 from segue.system.git.branches import LocalBranches, RemoteBranches
-from segue.system.git.index import find_gitlinks, take_snapshot
+from segue.system.git.index import take_snapshot
 from segue.system.git.integration import Integration
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.remotes import name_unseen
@@ -79,23 +79,11 @@ def _setting(name: str, value: str = "{program}") -> Callable[[Trap], None]:
     return lambda trap: trap.config(name, value.format(program=trap.program))
 
 
-def _hooks(trap: Trap) -> None:
-    folder = trap.repo / ".git" / "hooks"
-    folder.mkdir(exist_ok=True)
-    for name in HOOKS:
-        shutil.copy(trap.program, folder / name)
-
-
 def _hooks_path(trap: Trap) -> None:
     (trap.repo / ".husky").mkdir()
     for name in HOOKS:
         shutil.copy(trap.program, trap.repo / ".husky" / name)
     trap.config("core.hooksPath", ".husky")
-
-
-def _include(trap: Trap) -> None:
-    trap.config("include.path", "../.gitconfig")
-    (trap.repo / ".gitconfig").write_text(f"[core]\n\tfsmonitor = {trap.program}\n")
 
 
 def _include_if(trap: Trap) -> None:
@@ -120,12 +108,6 @@ def _filter(step: str) -> Callable[[Trap], None]:
 def _merge_driver(trap: Trap) -> None:
     trap.config("merge.x.driver", f"{trap.program} %A %O %B")
     trap.attributes("* merge=x")
-
-
-def _diff_driver(trap: Trap) -> None:
-    trap.config("diff.x.textconv", str(trap.program))
-    trap.config("diff.x.command", str(trap.program))
-    trap.attributes("* diff=x")
 
 
 def _remote(url: str, name: str = "", value: str = "{program}") -> Callable[[Trap], None]:
@@ -154,24 +136,6 @@ def _submodule(trap: Trap) -> None:
     (module / "new").write_text("new\n")
 
 
-def _empty_gitlink(trap: Trap) -> None:
-    shutil.rmtree(trap.repo / "vendor" / "lib")
-    trap.make_evil_git(trap.repo / "vendor" / "lib")
-
-
-def _gitmodules(trap: Trap) -> None:
-    _submodule(trap)
-    with (trap.repo / ".gitmodules").open("a") as file:
-        file.write(f"\tignore = none\n\tupdate = !{trap.program}\n\tfetchRecurseSubmodules = true\n")
-    trap.config("submodule.recurse", "true")
-    trap.config("submodule.vendor/lib.ignore", "none")
-    trap.config("diff.ignoreSubmodules", "none")
-
-
-def _nested(trap: Trap) -> None:
-    trap.make_evil_git(trap.repo / "nested")
-
-
 def _worktree_config(trap: Trap) -> None:
     trap.config("core.repositoryFormatVersion", "1")
     trap.config("extensions.worktreeConfig", "true")
@@ -188,24 +152,6 @@ def _lane_link(trap: Trap) -> None:
     (trap.lane / ".git").write_text(f"gitdir: {trap.repo}/evil/.git\n")
 
 
-def _lane_commondir(trap: Trap) -> None:
-    trap.make_evil_git(trap.repo / "evil")
-    known = trap.repo / ".git" / "worktrees" / trap.lane.name
-    (known / "commondir").write_text(f"{trap.repo}/evil/.git\n")
-
-
-def _global_in_tree(trap: Trap) -> None:
-    """Write the user's own configuration: the work tree is that of the user's dotfiles."""
-    with (trap.repo / "gitconfig").open("a") as file:
-        file.write(f"[core]\n\tfsmonitor = {trap.program}\n")
-
-
-def _global_filter(trap: Trap) -> None:
-    trap.config("filter.x.clean", "tools/evil", Path(os.environ["GIT_CONFIG_GLOBAL"]))
-    trap.config("merge.x.driver", "tools/evil %A", Path(os.environ["GIT_CONFIG_GLOBAL"]))
-    trap.attributes("* filter=x merge=x")
-
-
 def _global_hooks(trap: Trap) -> None:
     _hooks_path(trap)
     trap.config("core.hooksPath", ".husky", Path(os.environ["GIT_CONFIG_GLOBAL"]))
@@ -218,52 +164,23 @@ def _configured_hooks(trap: Trap) -> None:
         trap.config("hook.x.event", event)
 
 
-def _old_remotes(trap: Trap) -> None:
-    git(trap.repo, "config", "--remove-section", "remote.origin")
-    (trap.repo / ".git" / "remotes").mkdir()
-    (trap.repo / ".git" / "remotes" / "origin").write_text(f"URL: ext::{trap.program}\n")
-    trap.config("protocol.ext.allow", "always")
-
-
 TRICKS: dict[str, Callable[[Trap], None]] = {
-    "fsmonitor": _setting("core.fsmonitor"),
     "fsmonitor in one line": _one_line,
-    "hooks": _hooks,
     "hooks in the tree": _hooks_path,
     "hooks that settings name": _configured_hooks,
-    "include": _include,
     "include by condition": _include_if,
     "clean filter": _filter("clean"),
-    "smudge filter": _filter("smudge"),
-    "process filter": _filter("process"),
     "merge driver": _merge_driver,
-    "external diff": _setting("diff.external"),
-    "diff driver": _diff_driver,
     "ssh": _remote("ssh://nobody.invalid/x", "core.sshCommand"),
-    "git proxy": _remote("git://nobody.invalid/x", "core.gitProxy"),
     "external protocol": _remote("ext::{program}", "protocol.ext.allow", "always"),
-    "another address": _setting("url.ext::{program} .insteadOf".replace("{program}", "sh"), "/"),
     "upload pack": _setting("remote.origin.uploadpack"),
-    "receive pack": _setting("remote.origin.receivepack"),
-    "remote helper": _setting("remote.origin.vcs", "../../../../../../../../{program}"),
-    "old remotes": _old_remotes,
     "credential helper": _setting("credential.helper", "!{program}"),
-    "askpass": _setting("core.askPass"),
     "signing program": _signer,
-    "editor": _setting("core.editor"),
-    "pager": _setting("core.pager"),
-    "refs of alternates": _setting("core.alternateRefsCommand"),
     "gc hook": _setting("gc.recentObjectsHook"),
     "submodule": _submodule,
-    "submodule that was empty": _empty_gitlink,
-    "submodule with settings": _gitmodules,
-    "repository inside": _nested,
     "settings of a work tree": _worktree_config,
     "commondir": _commondir,
     ".git of a lane": _lane_link,
-    "commondir of a lane": _lane_commondir,
-    "the user's settings in the tree": _global_in_tree,
-    "the user's filter in the tree": _global_filter,
     "the user's hooks in the tree": _global_hooks,
 }
 
@@ -358,7 +275,6 @@ async def _set_aside(home: Repository) -> None:
     await home.set_aside("aside")
 
 
-@pytest.mark.quick("hooks in the tree", "submodule", "commondir")
 @pytest.mark.parametrize("trick", TRICKS)
 def test_nothing_that_an_agent_wrote_is_started(
     trap: Trap, trick: str, monkeypatch: pytest.MonkeyPatch
@@ -405,15 +321,6 @@ def test_git_does_not_write_through_a_link(trap: Trap, name: str) -> None:
     assert target.read_text() == "mine\n"
 
 
-def _settings(*lines: str) -> Callable[[Path], None]:
-    def set_all(repo: Path) -> None:
-        for line in lines:
-            name, _, value = line.partition(" ")
-            git(repo, "config", name, value)
-
-    return set_all
-
-
 async def _commit_once(repo: Path, text: str) -> str:
     (repo / "file").write_text(text)
     found = await Repository.open(repo)
@@ -421,28 +328,6 @@ async def _commit_once(repo: Path, text: str) -> str:
     assert commit is not None
     assert not (await found.snapshot()).dirty
     return commit
-
-
-@pytest.mark.parametrize(
-    ("settings", "written", "kept"),
-    [
-        (_settings("core.autocrlf true"), "a\r\nb\r\n", "a\nb"),
-        (_settings("core.autocrlf input", "core.safecrlf false"), "a\r\nb\r\n", "a\nb"),
-        (_settings("extensions.worktreeConfig true", "core.fileMode false"), "a\n", "a"),
-    ],
-)
-def test_how_files_compare_is_the_repositorys_own(
-    repo: Path, settings: Callable[[Path], None], written: str, kept: str
-) -> None:
-    settings(repo)
-    commit = asyncio.run(_commit_once(repo, written))
-    assert git(repo, "show", f"{commit}:file") == kept
-
-
-def test_the_name_in_a_commit_is_the_repositorys_own(repo: Path) -> None:
-    _settings("user.name Someone Else", "user.email else@localhost")(repo)
-    commit = asyncio.run(_commit_once(repo, "new\n"))
-    assert git(repo, "log", "-1", "--format=%an <%ae>", commit) == "Someone Else <else@localhost>"
 
 
 def test_an_included_file_in_the_tree_gives_a_name_but_no_program(trap: Trap) -> None:
@@ -454,17 +339,6 @@ def test_an_included_file_in_the_tree_gives_a_name_but_no_program(trap: Trap) ->
     commit = asyncio.run(_commit_once(trap.repo, "new\n"))
     assert git(trap.repo, "-c", "core.fsmonitor=false", "log", "-1", "--format=%an", commit) == "Included"
     assert not trap.mark.exists()
-
-
-def test_a_filter_of_the_users_own_writes_what_it_should(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = trap.beside / "upper"
-    program.write_text("#!/bin/sh\ntr a-z A-Z\n")
-    program.chmod(0o755)
-    trap.config("filter.upper.clean", str(program), trap.beside / "gitconfig")
-    trap.config("filter.upper.required", "true", trap.beside / "gitconfig")
-    trap.attributes("file filter=upper")
-    commit = asyncio.run(_commit_once(trap.repo, "new\n"))
-    assert git(trap.repo, "show", f"{commit}:file") == "NEW"
 
 
 def test_large_files_become_pointers(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -481,88 +355,9 @@ def test_large_files_become_pointers(trap: Trap, monkeypatch: pytest.MonkeyPatch
     assert (trap.repo / ".git" / "lfs" / "object").read_text() == "large\n", "its store is the repository's"
 
 
-def test_a_submodule_that_was_moved_is_committed_by_its_id(trap: Trap) -> None:
-    module = trap.repo / "vendor" / "lib"
-    git(
-        module,
-        "-c",
-        "user.name=T",
-        "-c",
-        "user.email=t@t",
-        "commit",
-        "--quiet",
-        "--allow-empty",
-        "-m",
-        "Next",
-    )
-    commit = asyncio.run(_commit_once(trap.repo, "new\n"))
-    assert git(trap.repo, "rev-parse", f"{commit}:vendor/lib") == git(module, "rev-parse", "HEAD")
-
-
-@pytest.mark.parametrize("version", ["2", "3", "4", "split", "sha256"])
-def test_submodules_are_found_in_every_kind_of_index(tmp_path: Path, version: str) -> None:
-    shape = ("--object-format=sha256",) if version == "sha256" else ()
-    subprocess.run(["git", "init", "--quiet", *shape, str(tmp_path)], check=True)
-    for name in ("a", "b/c", "b/cd", "z" * 70):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(name)
-    git(tmp_path, "add", "--all")
-    commit = "1" * (64 if version == "sha256" else 40)
-    git(tmp_path, "update-index", "--add", "--cacheinfo", f"160000,{commit},b/ch")
-    if version == "3":
-        git(tmp_path, "update-index", "--skip-worktree", "a")
-    elif version == "split":
-        git(tmp_path, "update-index", "--split-index")
-    elif version == "4":
-        git(tmp_path, "update-index", "--index-version", "4")
-    assert find_gitlinks(tmp_path / ".git") == {"b/ch": commit}
-
-
-def test_what_is_kept_of_a_killed_segue_is_where_it_is_cleared(trap: Trap) -> None:
-    """A lock that a git outside leaves is in the repository, not in the folder that Segue made for it."""
-    (trap.repo / ".git" / "index.lock").touch()
-
-    async def work() -> str | None:
-        found = await Repository.open(trap.repo)
-        await found.recover(0.0)
-        (trap.repo / "file").write_text("new\n")
-        return await found.commit("Work\n")
-
-    assert asyncio.run(work())
-
-
-def test_a_filter_of_the_repository_is_named_where_files_need_it(trap: Trap) -> None:
-    trap.config("filter.strip.clean", "strip-notebooks")
-
-    async def named() -> tuple[str, ...]:
-        return await outside.name_refused((await Repository.open(trap.repo)).place)
-
-    assert asyncio.run(named()) == (), "no file needs it"
-    trap.attributes("*.ipynb filter=strip")
-    (trap.repo / "a.ipynb").write_text("{}")
-    assert "git.filters" in asyncio.run(named())[0]
-
-
-def test_a_pipe_deep_in_the_tree_is_named(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside, "_LONG", 0.1)
-    (trap.repo / "deep" / "down").mkdir(parents=True)
-    (trap.repo / "deep" / "file").write_text("x")
-    os.mkfifo(trap.repo / "deep" / ".gitignore")
-
-    async def look() -> None:
-        await (await Repository.open(trap.repo)).snapshot()
-
-    with pytest.raises(WorkspaceError, match=r"deep/\.gitignore is neither a file nor a folder"):
-        asyncio.run(look())
-
-
 _ELSEWHERE = (
-    "sim/",
     "agents/scripted/",
-    "parts/conformance/",
-    "parts/lab/bench/",
-    "parts/sim/",
-    "parts/stet/sim/",
+    "cli/run/demo/",
     "system/git/outside.py",
     "system/process/",
 )
@@ -571,10 +366,10 @@ _ELSEWHERE = (
 
 def test_there_is_one_door_to_git() -> None:
     top = Path(outside.__file__).parents[2]
-    started = re.compile(r"""[\[(]\s*["']git["'],\s*(\*|["'])""")
+    started = re.compile(r"""[\[(]\s*["']git["'],\s*(\*|["'](?!git\.exe))""")
     files = (path for path in top.rglob("*.py") if not str(path.relative_to(top)).startswith(_ELSEWHERE))
     assert {str(path.relative_to(top)) for path in files if started.search(path.read_text())} == _SHOWN
 
 
-_SHOWN = {"parts/bridge/demo.py", "runtime/doctor.py"}
-"""Command lines that are shown to people, or run in the demo."""
+_SHOWN = {"runtime/doctor.py"}
+"""Command lines that are shown to people."""

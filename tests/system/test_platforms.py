@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.system.identity import find_survivors, identify, is_dead, portable_start_time, start_time
+from segue.system.identity import find_survivors, portable_start_time, start_time
 from segue.system.process.folder import end_orphans
 from segue.system.process.group import PORTABLE, on_interrupt, windows_argv
 from tests.system.process_driver import PATIENCE, kill_driver, left_behind, start_driver, wait_for
@@ -59,16 +59,6 @@ def test_survivors_are_found_by_marker_group_and_parent(sleeper: subprocess.Pope
         shell.wait()
 
 
-def test_a_name_dies_with_its_process(sleeper: subprocess.Popen[bytes]) -> None:
-    name = identify(sleeper.pid)
-    assert not is_dead(name)
-    assert is_dead(name.rpartition("/")[0] + "/another start")
-    sleeper.kill()
-    sleeper.wait()
-    assert is_dead(name)
-    assert start_time(sleeper.pid) is None
-
-
 @pytest.mark.parametrize(
     ("name", "found"),
     [
@@ -87,12 +77,6 @@ def test_a_bare_name_becomes_the_file_that_windows_can_start(
         (tmp_path / file).touch()
     path = os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")])
     assert windows_argv([name, "-p"], path, EXTENSIONS) == [str(tmp_path / found) if found else name, "-p"]
-
-
-def test_a_program_with_a_folder_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
-    (tmp_path / "agent.cmd").touch()
-    full = str(tmp_path / "agent")
-    assert windows_argv([full], "elsewhere", EXTENSIONS) == [full + ".cmd"]
 
 
 @given(st.text(min_size=1).filter(lambda text: set(text) & set('"%&|<>^!\r\n')))

@@ -7,19 +7,13 @@ import contextlib
 import fcntl
 import json
 import os
-import random
 import signal
-import subprocess
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from segue.system.process.cgroup import containment
 from segue.system.process.processes import Chunk, Processes, end_orphans
 from tests.system.process_driver import (
-    PATIENCE,
     alive,
     follow,
     kill_driver,
@@ -146,10 +140,6 @@ def test_orphans_are_ended_once(stage: Stage) -> None:
     assert run_once(stage.folder, shell(stage.script, stage.work)).exit.reason == "ended"
 
 
-def test_there_are_no_orphans_where_nothing_ran(tmp_path: Path) -> None:
-    assert asyncio.run(end_orphans(tmp_path / "nowhere")) == 0
-
-
 def test_orphans_of_a_killed_supervisor_are_ended(stage: Stage) -> None:
     stage.begin()
     for pid in supervisor_pids(stage.folder):
@@ -207,32 +197,6 @@ def test_a_job_whose_supervisor_died_before_the_spawn_is_never_started_again(sta
     assert stage.started() == 0
 
 
-def test_a_job_that_nobody_took_is_started(stage: Stage) -> None:
-    job = stage.folder / "jobs" / "t1"
-    job.mkdir(parents=True)
-    (job / "prompt").write_bytes(b"half a pro")
-    stage.gate.touch()
-    ran = run_once(stage.folder, shell(stage.script, stage.work, b"all of it "))
-    assert (ran.out, ran.exit.code, ran.exit.adopted) == (b"all of it one\ntwo\n", 7, False)
-
-
-def test_two_who_start_the_same_job_share_it(stage: Stage) -> None:
-    async def main() -> None:
-        async with Processes(stage.folder) as first, Processes(stage.folder) as second:
-            both = [
-                asyncio.create_task(follow(p, "t1", shell(stage.script, stage.work))) for p in (first, second)
-            ]
-            while not stage.started():
-                await asyncio.sleep(0.01)
-            stage.gate.touch()
-            runs = await asyncio.gather(*both)
-            assert [run.out for run in runs] == [b"one\ntwo\n"] * 2
-            assert sorted(run.exit.adopted for run in runs) == [False, True]
-
-    asyncio.run(main())
-    assert stage.started() == 1
-
-
 def test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -252,95 +216,6 @@ def test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent(
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@pytest.mark.thorough
-@pytest.mark.torture
-@pytest.mark.parametrize("turns", [3, pytest.param(60, marks=pytest.mark.thorough)])
-def test_segue_killed_at_any_moment_starts_the_agent_exactly_once(tmp_path: Path, turns: int) -> None:
-    chance = random.Random(7)
-    for turn in range(turns):
-        stage = Stage(tmp_path / str(turn))
-        stage.work.mkdir()
-        script = f"echo x >> {stage.starts}; cat; echo one; sleep 0.05; echo two; exit 7"
-        driver = start_driver(stage.folder, script)
-        time.sleep(chance.uniform(0, 0.12))
-        kill_driver(driver)
-        ran = run_once(stage.folder, shell(script, stage.work, b"prompt"))
-        assert (ran.out, ran.exit.code) == (b"promptone\ntwo\n", 7), turn
-        assert stage.started() == 1, turn
-        assert stage.nothing_left(), turn
-
-
-@pytest.mark.thorough
-@pytest.mark.torture
-@pytest.mark.parametrize("turns", [2, pytest.param(40, marks=pytest.mark.thorough)])
-def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path: Path, turns: int) -> None:
-    chance = random.Random(3)
-    for turn in range(turns):
-        stage = Stage(tmp_path / str(turn))
-        stage.work.mkdir()
-        driver = start_driver(stage.folder, f"setsid sleep 1000 & {stage.script}", stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0, 0.12))
-        driver.send_signal(signal.SIGINT)
-        driver.communicate(timeout=PATIENCE)
-        assert stage.nothing_left(), turn
-        assert stage.started() <= 1, turn
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("turns", [4, pytest.param(80, marks=pytest.mark.thorough)])
-def test_a_supervisor_killed_while_it_starts_an_agent_leaves_nothing(tmp_path: Path, turns: int) -> None:
-    chance = random.Random(5)
-    for turn in range(turns):
-        stage = Stage(tmp_path / str(turn))
-        stage.work.mkdir()
-        script = f"echo x >> {stage.starts}; setsid sleep 1000 & sleep 1000"
-        claim = stage.folder / "jobs" / "t1" / "claim.json"
-
-        def kill(stage: Stage = stage, claim: Path = claim) -> None:
-            wait_for(claim.exists)
-            time.sleep(chance.uniform(0, 0.003))
-            for pid in supervisor_pids(stage.folder):
-                os.kill(pid, signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        ran = run_once(stage.folder, shell(script, stage.work))
-        killer.join()
-        assert ran.exit.reason == "lost", turn
-        time.sleep(0.03)  # a process that was missed may show itself late
-        assert stage.nothing_left(), turn
-        assert stage.started() <= 1, turn
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("turns", [5, pytest.param(60, marks=pytest.mark.thorough)])
-def test_both_killed_at_any_moment_start_the_agent_at_most_once(tmp_path: Path, turns: int) -> None:
-    chance = random.Random(11)
-    reasons = set()
-    for turn in range(turns):
-        stage = Stage(tmp_path / str(turn))
-        stage.work.mkdir()
-        seconds = 1000 if turn % 2 else 0.05
-        script = f"echo x >> {stage.starts}; setsid sleep 1000 & echo one; sleep {seconds}; exit 7"
-        driver = start_driver(stage.folder, script)
-        if turn % 2:  # the agent is at work, however slow the machine is
-            wait_for((stage.folder / "jobs" / "t1" / "claim.json").exists, "the start of the agent")
-        if turn == 0:  # the agent has ended, however slow the machine is
-            driver.communicate(timeout=PATIENCE)
-        time.sleep(chance.uniform(0, 0.12))
-        kill_driver(driver)
-        for pid in supervisor_pids(stage.folder):
-            os.kill(pid, signal.SIGKILL)
-        ran = run_once(stage.folder, shell(script, stage.work))
-        reasons.add(ran.exit.reason)
-        assert (ran.exit.reason, ran.exit.code) in {(None, 7), ("lost", None)}, turn
-        assert stage.started() <= 1, turn
-        assert ran.exit.reason == "lost" or stage.started() == 1, turn
-        assert stage.nothing_left(), turn
-        assert ran.exit.pid is None or not alive(ran.exit.pid)
-    assert reasons == {None, "lost"}
-
-
 class Daemon:
     """A process that has left its session, its parent and its environment."""
 
@@ -358,6 +233,12 @@ def kill_supervisor(folder: Path) -> None:
     (pid,) = supervisor_pids(folder)
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: supervisor_pids(folder) == [])
+
+
+def cgroups_left(folder: Path) -> list[str]:
+    claims = [json.loads(claim.read_text()) for claim in folder.glob("jobs/*/claim.json")]
+    assert claims
+    return [claim["cgroup"] for claim in claims if claim["cgroup"] and Path(claim["cgroup"]).exists()]
 
 
 @pytest.mark.parametrize("after", ["stop", "resume"])
@@ -406,18 +287,3 @@ def test_a_daemon_is_ended_when_the_supervisor_is_killed_in_a_run(stage: Stage) 
             assert not daemon.is_alive()
 
     asyncio.run(main())
-
-
-def cgroups_left(folder: Path) -> list[str]:
-    claims = [json.loads(claim.read_text()) for claim in folder.glob("jobs/*/claim.json")]
-    assert claims
-    return [claim["cgroup"] for claim in claims if claim["cgroup"] and Path(claim["cgroup"]).exists()]
-
-
-def test_what_is_said_to_contain_agents_does_so(stage: Stage) -> None:
-    said, better = containment()
-    stage.gate.touch()
-    run_once(stage.folder, shell(stage.script, stage.work))
-    claim = json.loads((stage.folder / "jobs" / "t1" / "claim.json").read_text())
-    assert bool(claim["cgroup"]) == (said == "a control group per agent") == (not better)
-    assert bool(claim["brand"]) == (said != "the process tree")

@@ -7,41 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.errors import ToolMissing
 from segue.system.process.capture import probe
-from segue.system.process.group import PORTABLE
 from segue.system.process.processes import Captured, capture, child_environment
 from tests.patience import unhurried
 from tests.system.process_driver import alive, wait_for
 
 
-@pytest.fixture(autouse=True, params=["loop", "threads"])
-def _follow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Follow tools in the event loop, and with threads as other systems do."""
-    monkeypatch.setenv(PORTABLE, str(int(request.param == "threads")))
-
-
 def sh(script: str, cwd: Path, stdin: bytes = b"", limit: int = 10**6, timeout: float = 300.0) -> Captured:
     return asyncio.run(capture(["/bin/sh", "-c", script], cwd, stdin=stdin, limit=limit, timeout=timeout))
-
-
-def test_both_streams_and_the_code_are_captured(tmp_path: Path) -> None:
-    assert sh("cat; pwd; echo no >&2; exit 2", tmp_path, b"in\n") == Captured(
-        2, f"in\n{tmp_path}\n".encode(), b"no\n"
-    )
-
-
-def test_a_signal_is_a_negative_code(tmp_path: Path) -> None:
-    assert sh("kill -TERM $$", tmp_path).exit_code == -15
-
-
-def test_large_input_and_output_at_once(tmp_path: Path) -> None:
-    data = bytes(range(256)) * 20_000
-    assert sh("cat", tmp_path, data, limit=10**8).out == data
-
-
-def test_input_that_is_not_read_is_no_failure(tmp_path: Path) -> None:
-    assert sh("exec true", tmp_path, b"x" * 10**6).exit_code == 0
 
 
 def test_output_is_capped_and_the_tool_may_finish(tmp_path: Path) -> None:
@@ -78,24 +51,6 @@ def test_cancelling_ends_the_tool_before_it_returns(tmp_path: Path) -> None:
         assert not alive(int((tmp_path / "pid").read_text()))
 
     asyncio.run(main())
-
-
-def test_many_tools_at_once(tmp_path: Path) -> None:
-    async def main() -> list[Captured]:
-        return await asyncio.gather(*(capture(["/bin/echo", str(i)], tmp_path) for i in range(40)))
-
-    assert [ran.out for ran in asyncio.run(main())] == [f"{i}\n".encode() for i in range(40)]
-
-
-def test_a_missing_tool_says_so_and_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ToolMissing, match="no-such-tool cannot be found") as caught:
-        asyncio.run(capture(["no-such-tool"], tmp_path))
-    assert "PATH" in caught.value.hint
-
-
-def test_a_missing_folder_is_not_a_missing_tool(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        asyncio.run(capture(["/bin/true"], tmp_path / "nowhere"))
 
 
 def test_a_child_gets_the_allow_list_and_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:

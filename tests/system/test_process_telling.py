@@ -53,13 +53,6 @@ def test_a_long_prompt_arrives_whole_and_an_agent_that_is_done_at_once_is_told_n
     assert out == b"got " + b"x" * 300_000 + b"\ngot last\n{END}\nclosed\n"
 
 
-@pytest.mark.thorough
-def test_a_program_that_waits_for_the_end_of_its_stdin_gets_it(tmp_path: Path) -> None:
-    """As a user's own wrapper around an agent may."""
-    command = replace(shell('said=$(cat); echo "$said"', tmp_path, b"first\n"), turn_end="{END}")
-    assert asyncio.run(_tell_while_at_work(tmp_path / "run", command, [])) == b"first\n"
-
-
 def test_an_agent_that_outlived_segue_is_told_once_what_was_told_before_the_kill(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     driver = start_driver(folder, _AGENT, turn_end="{END}", prompt="first\n")

@@ -10,7 +10,7 @@ import pytest
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
-from segue.system.git.branches import RemoteBranches, forget_lanes
+from segue.system.git.branches import RemoteBranches
 from segue.system.git.integration import Integration
 from segue.system.git.remotes import PushRemote
 from segue.system.git.repository import Repository
@@ -95,40 +95,6 @@ def test_a_branch_that_somebody_else_has_moved_on_the_remote_is_not_overwritten(
     with pytest.raises(WorkspaceError, match="could not be pushed to origin"):
         run(lane(repo, 1).begin("1", None))
     assert git(hosted, "rev-parse", name) == alien
-
-
-def test_many_lanes_fetch_at_once_and_each_gets_its_own(repo: Path, hosted: Path) -> None:
-    start = run(lane(repo, 1).publish())
-    pushed = {f"cursor/{number}": push(repo, hosted, f"cursor/{number}", start) for number in range(1, 7)}
-
-    async def work() -> list[str | None]:
-        found = await Repository.open(repo)
-        lanes = [RemoteBranches(found, "origin", repo).in_lane(number, RUN) for number in range(1, 7)]
-        await asyncio.gather(*(one.fetch("main") for one in lanes))
-        arriving = (
-            one.arrive([name], Snapshot(start, RUN, "")) for one, name in zip(lanes, pushed, strict=True)
-        )
-        return [snapshot.head for snapshot in await asyncio.gather(*arriving)]
-
-    assert run(work()) == list(pushed.values())
-    git(repo, "reflog", "expire", "--expire=now", "--all")
-    git(repo, "gc", "--quiet", "--prune=now")
-    assert all(git(repo, "cat-file", "-t", head) == "commit" for head in pushed.values()), "kept until merged"
-    run(forget_lanes(lane(repo, 1).repo, RUN))
-    assert git(repo, "for-each-ref", "refs/segue/") == ""
-
-
-def test_a_branch_that_is_not_there_is_found_out_at_once(repo: Path, hosted: Path) -> None:
-    assert hosted.is_dir()
-    assert run(lane(repo, 1).fetch("cursor/none")) is None
-
-
-def test_where_the_branch_is_missing_here_the_remote_keeps_it(repo: Path, hosted: Path) -> None:
-    head = run(lane(repo, 1).publish())
-    git(repo, "branch", "--delete", "--force", RUN)
-    with pytest.raises(WorkspaceError, match="is missing"):
-        run(lane(repo, 1).publish())
-    assert git(hosted, "rev-parse", RUN) == head
 
 
 def test_a_remote_that_leads_elsewhere_since_the_run_began_gets_nothing_and_is_not_believed(

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from segue.system.redact import MARK, Redactor
 from segue.system.sensitive import passwords_in, project_secrets, secrets_of
@@ -39,18 +36,6 @@ def test_names_of_secrets(name: str) -> None:
 @pytest.mark.parametrize("name", HARMLESS)
 def test_names_of_other_things(name: str) -> None:
     assert secrets_of({name: "some-value-1"}) == []
-
-
-def test_values_that_are_no_secrets(tmp_path: Path) -> None:
-    path = tmp_path / "key.json"
-    path.touch()
-    harmless = {
-        "GOOGLE_APPLICATION_CREDENTIALS": str(path),
-        "SHORT_KEY": "abc",
-        "POSTGRES_PASSWORD": "postgres",
-    }
-    assert secrets_of({**harmless, "DB_AUTH": "disabled"}) == []
-    assert secrets_of({"API_KEY": f"{path}-no-such-file"}) == [f"{path}-no-such-file"]
 
 
 def test_every_long_line_of_a_key_is_a_secret() -> None:
@@ -88,11 +73,6 @@ def test_addresses_without_passwords(address: str) -> None:
     assert passwords_in(address) == []
 
 
-@given(st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), min_size=8, max_size=30))
-def test_a_quoted_password_is_found_as_it_was(password: str) -> None:
-    assert password in passwords_in(f"postgres://me:{quote(password, safe='')}@host:5432/db")
-
-
 def test_env_files_of_a_project(tmp_path: Path) -> None:
     root, inner = tmp_path / "project", tmp_path / "project" / "app"
     (root / ".git").mkdir(parents=True)
@@ -114,15 +94,6 @@ def test_env_files_of_a_project(tmp_path: Path) -> None:
     for secret in ("root-key-1", "single # quoted", "in-the-url", "0123456789abcdef0", "local-secret"):
         assert secret in found
     assert not {"outside-of-it", "your-key-here", "not-one-of-them", "development", "8080"} & set(found)
-
-
-@given(st.binary(max_size=300))
-def test_any_file_can_be_read(data: bytes) -> None:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / ".env").write_bytes(data)
-        project_secrets(Path(folder))
 
 
 def test_a_huge_file_is_read_in_part(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from segue.domain.errors import SegueError, WorkspaceError
 from segue.domain.run import Run, RunSpec, RunState
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, unmerged
-from segue.system.sweep import NotOurs, belongs, delete, size_of
+from segue.system.sweep import belongs, delete, size_of
 from tests.system.test_git import git, repo
 
 __all__ = ["repo"]
@@ -35,15 +34,6 @@ def enter(tree: Worktree, begun: bool = True) -> str:
     return asyncio.run(tree.enter(begun))[1]
 
 
-def test_it_is_made_once_and_then_found(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    tree = worktree(repo, tmp_path_factory.mktemp("own folder ü"))
-    assert "works in" in enter(tree, begun=False)
-    (tree.folder / "work").write_text("x")
-    assert enter(tree) == ""
-    assert (tree.folder / "work").is_file()
-    assert git(tree.folder, "branch", "--show-current") == tree.branch
-
-
 def test_without_its_git_the_repository_around_it_is_not_taken(repo: Path) -> None:
     tree = worktree(repo, repo / "state")
     enter(tree, begun=False)
@@ -53,25 +43,6 @@ def test_without_its_git_the_repository_around_it_is_not_taken(repo: Path) -> No
     assert found.root == tree.folder
     assert git(tree.folder, "branch", "--show-current") == tree.branch, "it was put back"
     assert (tree.folder / "file").is_file(), "what lies there is kept"
-
-
-def test_the_work_tree_of_another_repository_is_not_taken(
-    repo: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    tree = worktree(repo, tmp_path_factory.mktemp("own"))
-    git(tree.folder.parent, "init", "--quiet", tree.folder.name)
-    assert asyncio.run(tree.opened()) is None
-
-
-def test_what_a_killed_git_left_half_made_is_made_again(
-    repo: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    tree = worktree(repo, tmp_path_factory.mktemp("own"))
-    enter(tree, begun=False)
-    (tree.folder / "file").unlink()
-    (repo / ".git" / "worktrees" / tree.folder.name / "locked").write_text("initializing")
-    enter(tree, begun=False)
-    assert (tree.folder / "file").read_text() == "old\n"
 
 
 def test_a_missing_branch_is_made_only_for_a_run_that_has_not_begun(
@@ -93,22 +64,6 @@ def finish(tree: Worktree, merge: bool = True, forward: bool = False) -> tuple[s
 
     said = asyncio.run(tree.finish(deliver, lambda: None, keeps=not merge))
     return said.words, said.merged, said.removed
-
-
-def test_a_merge_of_the_user_is_not_taken_back(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    tree = worktree(repo, tmp_path_factory.mktemp("own"))
-    enter(tree, begun=False)
-    git(tree.folder, "commit", "--quiet", "--allow-empty", "-m", "work")
-    git(repo, "branch", "other")
-    git(repo, "commit", "--quiet", "--allow-empty", "-m", "mine")
-    git(repo, "switch", "--quiet", "other")
-    git(repo, "commit", "--quiet", "--allow-empty", "-m", "theirs")
-    git(repo, "switch", "--quiet", "main")
-    git(repo, "merge", "--quiet", "--no-commit", "other")
-    words, merged, _ = finish(tree)
-    assert not merged
-    assert "middle of a merge" in words
-    assert (repo / ".git" / "MERGE_HEAD").is_file()
 
 
 def test_commits_on_another_branch_keep_the_work_tree(
@@ -204,31 +159,6 @@ def test_nothing_outside_is_ever_deleted(
     assert root.is_dir()
     assert (folder / "seguelike").is_dir()
     shutil.rmtree(folder)
-
-
-def _link(root: Path, outside: Path) -> Path:
-    return root / "link"
-
-
-def _through_a_link(root: Path, outside: Path) -> Path:
-    return root / "link" / "inside"
-
-
-def _upwards(root: Path, outside: Path) -> Path:
-    return root / "runs" / ".." / ".." / "outside"
-
-
-def _the_root(root: Path, outside: Path) -> Path:
-    return root
-
-
-@pytest.mark.parametrize("place", [_link, _through_a_link, _upwards, _the_root])
-def test_places_that_only_look_like_ours(tmp_path: Path, place: Callable[[Path, Path], Path]) -> None:
-    root, outside = furnished(tmp_path)
-    with pytest.raises(NotOurs):
-        delete(root, place(root, outside))
-    assert (outside / "inside" / "file").is_file()
-    assert (root / "link").is_symlink()
 
 
 def test_ours_is_deleted_but_not_what_its_links_point_to(tmp_path: Path) -> None:

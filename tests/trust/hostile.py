@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import select
 import shutil
 import socket
@@ -15,8 +14,6 @@ from pathlib import Path
 from tests.cli.place import Place
 
 SECRET = "OUTSIDE-SECRET"
-RAW = "\x1b]52;c;aGFjaw==\x07\x1b[2J\x9b31m\u202eevil\u202c\u2066"
-"""Sets the clipboard, clears the screen, and turns the direction of text round."""
 
 
 @dataclass
@@ -75,7 +72,6 @@ checks = [[{run}]]
 check_setup = [[{run}]]
 check_teardown = [[{run}]]
 check_network = true
-hooks.x = [{run}]
 review.reviewer = "command"
 log.file = "{trap.place.root}/planted.log"
 final.review = [[{run}]]
@@ -85,8 +81,6 @@ diagnostics.allow = [{run}]
 rls.database_url = "{database}/x"
 judge.base_url = "{url}"
 judge.api_key_env = "PGPASSWORD"
-search.service = "searxng"
-search.base_url = "{url}"
 notify.webhook.url = "{url}"
 notify.desktop.enabled = true
 bridge.relay_url = "{url}"
@@ -193,40 +187,6 @@ def _add_submodule(trap: Trap) -> None:
     (inner / "plan.md").write_text("changed")
 
 
-def links(trap: Trap) -> None:
-    """Lead out of the repository: to a file, a device, a pipe and a folder."""
-    repo = trap.place.repo
-    (repo / "plan.md").unlink()
-    (repo / "plan.md").symlink_to(trap.secret)
-    feature = repo / "specs" / "001-links"
-    feature.mkdir(parents=True)
-    (feature / "tasks.md").write_text("# Tasks\n\n## Phase 1: Setup\n\n- [ ] T001 Write one.\n")
-    (feature / "spec.md").symlink_to(trap.secret)
-    (feature / "plan.md").symlink_to("/dev/zero")
-    (feature / "state.json").symlink_to(trap.secret)
-    (feature / "contracts").symlink_to("/")
-    os.mkfifo(feature / "research.md")
-    for name in ("pyproject.toml", "trial.toml"):
-        (repo / name).unlink(missing_ok=True)
-        (repo / name).symlink_to("/dev/zero")
-
-
-def devices(trap: Trap) -> None:
-    """Never end: pipes and devices in the place of files."""
-    repo = trap.place.repo
-    (repo / "plan.md").unlink()
-    os.mkfifo(repo / "plan.md")
-    feature = repo / "specs" / "001-devices"
-    feature.mkdir(parents=True)
-    (feature / "tasks.md").symlink_to("/dev/zero")
-    (repo / ".specify").mkdir()
-    (repo / ".specify" / "feature.json").symlink_to("/dev/zero")
-    os.mkfifo(repo / "segue.toml")
-    os.mkfifo(repo / "pyproject.toml")
-    os.mkfifo(repo / ".env")
-    (repo / ".env.local").symlink_to("/dev/zero")
-
-
 def sizes(trap: Trap) -> None:
     """Fill the memory: files that are sparse on the disk and huge when they are read."""
     repo = trap.place.repo
@@ -236,35 +196,4 @@ def sizes(trap: Trap) -> None:
             file.truncate(64 * 1024**3)
 
 
-def elsewhere(trap: Trap) -> None:
-    """Name folders outside: as work tree and as feature."""
-    repo = trap.place.repo
-    (repo / ".specify").mkdir()
-    (repo / ".specify" / "feature.json").write_text(
-        json.dumps({"feature_directory": str(trap.secret.parent)})
-    )
-    (trap.secret.parent / "tasks.md").write_text(trap.secret.read_text())
-    with (repo / ".git" / "config").open("a") as file:
-        file.write(f"[core]\n\tworktree = {trap.secret.parent}\n")
-
-
-def linked_settings(trap: Trap) -> None:
-    """Lead to a file outside for the settings: nothing works but a sentence."""
-    (trap.place.repo / "segue.toml").symlink_to(trap.secret)
-
-
-def controls(trap: Trap) -> None:
-    """Print what a terminal obeys, wherever text of the project is shown."""
-    repo = trap.place.repo
-    (repo / "plan.md").write_text(
-        f"# Plan {RAW}\n\nAbout {RAW}\n\n## Task 1: Write {RAW} one\nDo {RAW} it.\n"
-    )
-    (repo / f"file{RAW}".replace("/", "")).write_text(RAW)
-    trap.place.git("switch", "--quiet", "-c", "evil\u202ebranch\x9b")
-    raw = json.dumps(RAW)
-    (repo / "segue.toml").write_text(f'model = {raw}\nflow = "execute"\n[hooks]\n{raw} = ["x", {raw}]\n')
-
-
-CLONES: dict[str, Callable[[Trap], None]] = {
-    one.__name__: one for one in (settings, git, links, devices, sizes, elsewhere, linked_settings, controls)
-}
+CLONES: dict[str, Callable[[Trap], None]] = {one.__name__: one for one in (settings, git, sizes)}

@@ -11,7 +11,6 @@ import click
 import pytest
 
 from segue.cli.main import cli
-from segue.domain.installed import BUILT_IN, is_installed
 from segue.web.routes import list_pages
 from tests.cli.place import Place
 from tests.trust.hostile import CLONES, SECRET, Trap, trapped
@@ -19,35 +18,23 @@ from tests.web.place import serving
 
 LOOKING = {
     "run": ("run plan.md --dry-run", "run plan.md --dry-run --json", "run --dry-run", "run specs --dry-run"),
-    "experiment run": ("experiment trial.toml --dry-run", "experiment run trial.toml --dry-run"),
-    "experiment plan": ("experiment plan trial.toml",),
-    "forecast": ("forecast plan.md", "forecast specs --json"),
     "task list": ("task list plan.md", "task list --json", "task list specs", "task list"),
-    "task graph": ("task graph plan.md", "task graph specs --mermaid"),
+    "task graph": ("task graph plan.md",),
     "status": ("status", "status last", "status last --json"),
     "proof": ("proof last", "proof last --json"),
     "logs": ("logs last", "logs last --json"),
-    "report": ("report", "report run last", "report --json"),
+    "report": ("report", "report gaps", "report --json"),
     "doctor": ("doctor", "doctor --json"),
-    "agent list": ("agent list", "agent list --json"),
-    "agent schema": ("agent schema command",),
-    "plugins": ("plugins",),
     "trust": ("trust --show", "trust --show --json", "trust"),
     "config list": ("config list", "config list --json"),
-    "config explain": ("config explain checks", "config explain checks --json"),
-    "config origin": ("config origin checks",),
     "config schema": ("config schema",),
     "bridge list": ("bridge list",),
+    "bridge protocol": ("bridge protocol",),
     "bridge show": ("bridge show last",),
     "db path": ("db path",),
     "db export": ("db export runs",),
-    "db schema": ("db schema",),
     "db query": ("db query select+1", "db query select+*+from+segue_runs --format json"),
     "gc": ("gc --dry-run",),
-    "replay": ("replay last --policy limits.resolutions=0", "replay last --checks true --json"),
-    "parts": ("parts",),
-    "completion": ("completion bash",),
-    "help": ("help",),
 }
 """Commands that only look, and how they are called. The page, `serve`, has a test of its own."""
 
@@ -58,56 +45,32 @@ ACTING = frozenset(
             "stop",
             "task accept",
             "task skip",
-            "task answer",
-            "say",
-            "task comment",
-            "config set",
-            "task edit",
+            "task say",
             "check",
             "check rls",
             "demo",
             "init",
-            "agent try",
+            "try",
         ),
-        *("notify test", "bridge init", "bridge resume", "bridge run", "bridge serve", "relay", "proxy"),
+        *("notify test", "bridge resume", "bridge run", "bridge serve", "relay", "proxy"),
         *(
-            "relay actions",
             "relay serve",
             "relay token",
             "proxy config",
             "proxy key",
-            "sim bin",
-            "sim cursor",
         ),
         *(
-            "sim llm",
-            "sim search",
-            "sim github",
-            "sim gitlab",
-            *("sim claude-cloud", "sim copilot-cloud", "sim devin", "sim jules"),
-            "db migrate",
-            "db repair",
             "db push",
             "db supabase",
-            "bench judge",
-            "bench exam",
-            "bench proof",
         ),
         *(
             "rehearse",
-            "try",
+            "experiment",
             "serve",
             "mcp",
             "follow",
-            "db shell",
-            "dataset publish",
-            "dataset verify",
-            *("label add", "label csv", "label git", "label tests"),
-            "sim slack",
-            "sim ntfy",
         ),
-        *("fleet init", "fleet limit", "fleet status", "submit", "worker", "fetch"),
-        *("schedule add", "schedule list", "schedule remove"),
+        *("fleet init", "fleet status", "submit", "worker"),
     )
 )
 """Commands that do something: in an untrusted project they are refused where its settings matter."""
@@ -128,9 +91,7 @@ def list_commands(command: click.Command = cli, words: tuple[str, ...] = ()) -> 
 
 
 def test_every_command_is_known_to_look_or_to_act() -> None:
-    missing = [name for part in BUILT_IN.values() if not is_installed(part.name) for name in part.commands]
-    known = {one for one in {*LOOKING, *ACTING} if not f"{one} ".startswith(tuple(f"{m} " for m in missing))}
-    assert known == set(list_commands()) - {""}
+    assert {*LOOKING, *ACTING} == set(list_commands()) - {""}
 
 
 @pytest.fixture
@@ -143,8 +104,7 @@ def trap(tmp_path: Path) -> Iterator[Trap]:
         yield trap
 
 
-@pytest.mark.quick("sizes")
-@pytest.mark.parametrize("clone", CLONES)
+@pytest.mark.parametrize("clone", ["settings", "sizes"])
 def test_a_look_starts_nothing_and_stays_inside(trap: Trap, clone: str) -> None:
     CLONES[clone](trap)
     for calls in LOOKING.values():
@@ -170,11 +130,11 @@ REFUSED = (
         "check",
         "check rls",
         "notify test",
-        "agent try scripted hi",
+        "try scripted hi",
         "bridge serve",
     ),
-    *("bridge run hi", "relay actions", "relay token", "proxy key", "bench judge", "db migrate", "db push"),
-    *("stop", "gc", "task skip 1 --reason x", "experiment trial.toml", "replay --judge llm"),
+    *("bridge run hi", "relay token", "proxy key", "db push"),
+    *("stop", "gc", "task skip 1 --reason x", "experiment trial.toml"),
 )
 
 
@@ -193,19 +153,6 @@ def test_a_rehearsal_runs_nothing_that_the_clone_names(trap: Trap) -> None:
     assert not trap.ran.exists()
 
 
-@pytest.mark.thorough
-def test_the_page_says_why_it_cannot_resume(tmp_path: Path) -> None:
-    with trapped(Place.make(tmp_path)) as trap:
-        trap.place.segue("run", "plan.md", "--agent", "scripted", "--pause-after-task", code=3)
-        CLONES["settings"](trap)
-        run = trap.place.json("status")[0]["id"]
-        with serving(trap.place) as served:
-            answer = served.post(f"/runs/{run}/resume")
-        assert answer.status_code == 400, answer.text
-        assert "segue trust --repo" in answer.text
-        assert not trap.ran.exists()
-
-
 def test_the_trap_works(trap: Trap) -> None:
     CLONES["git"](trap)
     subprocess.run(
@@ -214,8 +161,7 @@ def test_the_trap_works(trap: Trap) -> None:
     assert "canary.sh" in trap.ran.read_text()
 
 
-@pytest.mark.quick("links")
-@pytest.mark.parametrize("clone", [name for name in CLONES if name != "linked_settings"])
+@pytest.mark.parametrize("clone", ["settings"])
 def test_no_page_starts_anything_or_shows_what_is_outside(trap: Trap, clone: str) -> None:
     CLONES[clone](trap)
     run = trap.place.json("status")[0]["id"]

@@ -5,35 +5,25 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from msgspec.structs import replace
 
 from segue.cli.terminal.progress import Progress
 from segue.cli.terminal.task_table import format_cost, task_lines
 from segue.domain.amounts import format_duration
-from segue.domain.events import Recorded, RunEnded, TaskEnded, TaskMarked
-from segue.domain.installed import import_name, is_installed
-from segue.domain.notification import Notification
-from segue.domain.outcome import Budget
+from segue.domain.events import Recorded, TaskEnded
 from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.domain.statement import name_level
-from segue.flow.agents import Launcher, OverBudget
-from segue.parts.notify.observer import RunNotifier
 from segue.runtime.app import App
 from segue.store import connect
 from segue.store.database import Database, open_database
 from segue.store.encoding import encode
-from segue.store.journal import Journal
 from segue.store.rows import EVENT, encode_spec
 from segue.store.store import Store
-from segue.system.redact import Redactor
 from segue.view.data import run_data
 from segue.view.load import load_view
 from segue.view.run import RunView
@@ -55,12 +45,12 @@ class Shared:
     folder: Path
     database: Database
 
-    def write(self, events: list[Recorded], spec: RunSpec = SPEC) -> str:
+    def write(self, events: list[Recorded]) -> str:
         """Write a run with these events and return its id."""
         number = next(NUMBERS)
         run, state = f"run-{number:06}", str(RunState.STOPPED)
         columns = ("id", "source_key", "kind", "spec", "state", "created", "updated")
-        row = (run, "k", str(spec.kind), encode_spec(spec), state, number, number)
+        row = (run, "k", str(SPEC.kind), encode_spec(SPEC), state, number, number)
         rows = [(run, e.seq, e.ts, e.step, e.type, encode(e.data)) for e in events]
         with self.database.transaction():
             self.database.append("orchestrator_runs", columns, [row])
@@ -127,30 +117,6 @@ def in_live_table(events: list[Recorded]) -> dict[str, Any]:
     return figures(view)
 
 
-def compare_reports(store: Store, run: Run, view: RunView) -> None:
-    """The reports count the same in SQL."""
-    if not is_installed("lab"):
-        return
-    selection = import_module("segue.parts.lab.reports.selection")
-    usage = import_module("segue.parts.lab.reports.runs")
-    dataset = selection.Dataset(store, selection.Selection(run=run.id))
-    used, work = usage.read_usage(dataset)[run.id], usage.read_work(dataset).get(run.id, 0)
-    assert used.launches == view.launches
-    assert used.usage.tokens == view.usage.tokens
-    assert used.usage.cost_usd == pytest.approx(view.usage.cost_usd)
-    assert work == view.work.ms
-    assert dict(used.attempts) == {task.key: task.attempts for task in view.tasks.values() if task.attempts}
-    rows = {row["task"]: row for row in dataset.ask("tasks")}
-    for key, row in rows.items():
-        state, proof = view.tasks[key].state, view.tasks[key].proof
-        ended = state in ("done", "skipped", "needs_human", "replanned")
-        assert bool(row["ended"]) == ended, (state, row)
-        assert bool(row["done"] or row["accepted"]) == (state == "done")
-        assert row["level"] == ((proof and not proof.is_accepted and proof.level) or None)
-        assert bool(row["skipped"]) == (state == "skipped")
-        assert bool(row["replaced"]) == (state == "replanned")
-
-
 def compare_tables(store: Store, run: Run, view: RunView) -> None:
     """The flat table of tasks says the same in SQL."""
     rows = store.query("SELECT task, state, proof_level FROM segue_tasks WHERE run_id = ?", [run.id])
@@ -160,48 +126,6 @@ def compare_tables(store: Store, run: Run, view: RunView) -> None:
         ended = task.state in ("done", "skipped", "needs_human", "replanned")
         assert row["state"] == (task.state if ended else "open"), task
         assert row["proof_level"] == (task.proof and task.proof.level)
-
-
-def compare_budget(view: RunView) -> None:
-    """A launch is refused as soon as what is shown has reached a cap, and not before."""
-    used, key = view.usage, "task/1/execute/9"
-    journal = cast(Journal, SimpleNamespace(run=SimpleNamespace(id="run")))
-    for reached, left in (
-        (Budget(launches=view.launches), Budget(launches=view.launches + 1)),
-        (Budget(tokens=used.tokens), Budget(tokens=used.tokens + 1)),
-        (Budget(cost_usd=used.cost_usd or 0.0), Budget(cost_usd=(used.cost_usd or 0.0) + 0.01)),
-    ):
-        with pytest.raises(OverBudget):
-            Launcher(journal, view, budget=reached).admit(key, "1")
-        Launcher(journal, view, budget=left).admit(key, "1")
-
-
-@dataclass
-class Letterbox:
-    """A notifier that keeps what it is given."""
-
-    name: str = "letterbox"
-    timeout: float = 60.0
-    titles: list[str] = field(default_factory=list)
-
-    async def send(self, notification: Notification) -> None:
-        self.titles.append(notification.title)
-
-
-def compare_notifications(shared: Shared, run: str, events: list[Recorded]) -> None:
-    """People are notified of exactly those tasks that are shown as needing a human, when they begin to."""
-    box, view, expected = Letterbox(), RunView.of(TITLES), []
-    notifier = RunNotifier(
-        {"letterbox": box}, ["needs_human"], TITLES, lambda: connect(shared.address), Redactor([]), print
-    )
-    with notifier:
-        for event in (Recorded(run, e.seq, e.ts, e.step, e.event) for e in events):
-            view.apply(event)
-            if isinstance(event.event, TaskEnded) and view.tasks[event.event.task].state == "needs_human":
-                expected.append(f"Task {event.event.task} ({TITLES[event.event.task]}) needs a human")
-            if not isinstance(event.event, RunEnded):
-                notifier(event)
-    assert box.titles == expected
 
 
 @given(histories())
@@ -224,16 +148,8 @@ def test_everybody_shows_the_same_numbers(shared: Shared, events: list[Recorded]
         status = run_data(run, view)["tasks"]
         assert {task["key"]: tuple(task[name] for name in TASK) for task in status} == expected["tasks"]
         assert in_live_table(events) == expected
-        compare_reports(store, run, view)
         compare_tables(store, run, view)
         compare_summary(view)
-        talk = store.run(shared.write(events, replace(SPEC, kind=RunKind.CONVERSATION, titles={})))
-        assert talk is not None
-        if is_installed("bridge"):
-            said = import_name("segue.parts.bridge.conversations:summarise")(store, talk)
-            assert (said["launches"], said["cost_usd"]) == (view.launches, view.usage.cost_usd)
-    compare_budget(view)
-    compare_notifications(shared, run_id, events)
 
 
 @given(histories())
@@ -247,14 +163,3 @@ def test_nobody_says_pass_about_what_is_not_proven(events: list[Recorded]) -> No
         assert proven or "PASS" not in (task.verdict, task.conclusion)
         assert task.proof is None or task.state == "done"
         assert task.proof is None or task.proof.by == "Ada" or task.proof in recorded
-
-
-@given(histories())
-def test_the_last_word_about_a_task_counts(events: list[Recorded]) -> None:
-    view = RunView.of(TITLES, events).close(RunState.STOPPED)
-    for key, task in view.tasks.items():
-        words = [e.event for e in events if getattr(e.event, "task", None) == key]
-        last = next((w for w in reversed(words) if isinstance(w, TaskEnded | TaskMarked)), None)
-        if task.state == "needs_human":
-            assert isinstance(last, TaskEnded)
-            assert not last.done

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _browsers: list[tuple[subprocess.Popen[bytes], Path]] = []
-PHONE = {"width": 390, "height": 844}
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
@@ -112,21 +111,3 @@ def _end(process: subprocess.Popen[bytes], profile: Path) -> None:
 def overflow(page: Page) -> int:
     """By how many pixels the page is wider than its window."""
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
-
-
-def contrast(page: Page, selector: str) -> float:
-    """The contrast of a text with what is behind it, as WCAG counts it."""
-    return float(page.eval_on_selector(selector, _CONTRAST))
-
-
-_CONTRAST = """(element) => {
-  const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
-    .map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  let back = element;
-  while (back && /, 0\\)|transparent/.test(getComputedStyle(back).backgroundColor)) back = back.parentElement;
-  const colors = [getComputedStyle(element).color, getComputedStyle(back ?? document.body).backgroundColor];
-  const [one, other] = colors.map(numbers).map(light).sort((a, b) => b - a);
-  return (one + 0.05) / (other + 0.05);
-}"""

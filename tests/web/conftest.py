@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.place import Place
-from tests.conftest import IN_BROWSER
-from tests.web.browser import close_browser, disconnect
+from tests.web.browser import disconnect
 from tests.web.place import Served, serving
 
 
@@ -18,13 +17,6 @@ def driver() -> Iterator[None]:
     """What drives the browser is started once for the tests of a file."""
     yield
     disconnect()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """End the browser after the last of the tests that may use it, which run one after the other."""
-    if nextitem is None or not nextitem.nodeid.startswith(IN_BROWSER):
-        close_browser()
 
 
 @pytest.fixture

@@ -82,11 +82,6 @@ class Served:
         headers = {"origin": self.url, "accept": "application/json"}
         return self.client.post(self.url + path, data=fields, headers=headers)
 
-    def peak(self) -> int:
-        """The most memory that the server has used, in bytes."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmHWM:")[1].split()[0]) * 1024
-
     def stop(self) -> int:
         self.client.close()
         if self.process.poll() is None:

@@ -29,18 +29,6 @@ def token_of(served: Served) -> str:
     return Path(json.loads(served.log.read_text().splitlines()[0])["token_file"]).read_text().strip()
 
 
-def test_the_page_has_a_name_of_its_own_that_stays(place: Place) -> None:
-    with serving(place) as served:
-        first = urlsplit(served.url).hostname
-    with serving(place) as served:
-        second = urlsplit(served.url).hostname
-    other = Place.make(place.root / "other")
-    with serving(other) as served:
-        third = urlsplit(served.url).hostname
-    assert first == second != third
-    assert str(first).endswith(".localhost")
-
-
 def test_the_cookie_counts_at_the_name_of_the_page_alone(served: Served) -> None:
     [cookie] = served.client.cookies.jar
     assert not cookie.domain_specified, "no other host gets it"
@@ -90,26 +78,6 @@ def test_another_browser_gets_a_link_of_its_own(place: Place, served: Served) ->
             assert client.get(f"{served.url}/runs").status_code == 200
             assert fetch(link).status_code == 403
     assert "No page is being served on port 1" in place.segue("serve", "--link", "--port", "1", code=2).stderr
-
-
-def test_looking_whether_a_link_works_does_not_use_it_up(place: Place, served: Served) -> None:
-    """Chat programs and mail scanners ask for the head of every address that they see."""
-    link = place.json("serve", "--link")["link"]
-    with browse() as client:
-        for _ in range(2):
-            asked = client.head(link)
-            assert asked.status_code == 200
-            assert "set-cookie" not in asked.headers
-        assert client.get(link).status_code == 200
-    with browse() as client:
-        assert client.head(link).status_code == 403
-
-
-def test_without_a_page_there_is_no_link(place: Place) -> None:
-    with serving(place) as served:
-        served.process.kill()
-        served.process.wait()
-        assert "No page is being served" in place.segue("serve", "--link", code=2).stderr
 
 
 def test_a_browser_stays_in_when_the_server_is_started_again(place: Place) -> None:

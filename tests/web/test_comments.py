@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.cli.place import Place, until
 from tests.cli.test_build import GOAL, plan, prompt_of, step, tasks
 from tests.web.place import Served
@@ -13,7 +11,6 @@ TWO = plan(step("a"), step("b"))
 WORK = '[[on]]\nphase = "execute"\nappend = { "f{task}" = "the work of {task}\\n" }\n'
 
 
-@pytest.mark.thorough
 def test_a_plan_is_edited_rejected_and_approved(place: Place, served: Served) -> None:
     place.script(OTHER + TWO)
     place.segue("run", GOAL, "--approve", code=3)
@@ -40,7 +37,6 @@ def test_a_plan_is_edited_rejected_and_approved(place: Place, served: Served) ->
     assert served.data(f"/runs/{run}.json")["decisions"] == []
 
 
-@pytest.mark.thorough
 def test_a_comment_on_a_diff_goes_back_to_the_agent(place: Place, served: Served) -> None:
     place.script(WORK)
     place.segue("run", "plan.md")

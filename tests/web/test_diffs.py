@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from segue.web.diffs import pair_lines, split_by_file
+from segue.web.diffs import split_by_file
 from segue.web.failure import find_failure
 from segue.web.syntax import colour_code
 
@@ -85,14 +85,6 @@ def test_a_diff_has_tests_first_and_the_numbers_of_both_sides() -> None:
         ("add", None, 12),
         ("", 12, 13),
         ("", None, None),
-    ]
-    pairs = [
-        (left and left["text"], right and right["text"]) for left, right in pair_lines(second["lines"][3:])
-    ]
-    assert pairs[1:4] == [
-        (" def total():", " def total():"),
-        ("-    old = 1", "+    new = 1"),
-        (None, "+    more = 2"),
     ]
 
 

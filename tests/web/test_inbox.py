@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import shutil
 
-import pytest
 from msgspec.structs import replace
 
 from segue.domain.run import RunState
-from segue.parts.sim.github.app import github_app
-from segue.system.http.server import start_server
-from tests.cli.hosted import PROJECT, Hosted, make_origin
-from tests.cli.place import Place, until
-from tests.web.browser import looking, needs_chromium
+from tests.cli.hosted import host
+from tests.cli.place import Place
 from tests.web.place import SPEC, Served, make_run, serving
-from tests.web.test_browser import shown
-from tests.web.test_server import FAILS_ONCE, HOSTILE, WRITES
+from tests.web.test_server import FAILS_ONCE, HOSTILE
 
 
 def test_everything_that_waits_is_listed_across_repositories(place: Place, served: Served) -> None:
@@ -40,7 +35,7 @@ def test_everything_that_waits_is_listed_across_repositories(place: Place, serve
     page = served.get("/inbox").text
     assert "<script>alert" not in page
     assert 'id="waiting">2<' in page
-    assert 'id="waiting">2<' in served.get("/doctor").text, "the menu of every page says so"
+    assert 'id="waiting">2<' in served.get("/runs").text, "the menu of every page says so"
     assert "No pull request: the run works in your own work tree" in page
     only = served.data(f"/inbox?repo={other}")
     assert [item["run"]["repo_name"] for item in only["items"]] == ["other"]
@@ -52,32 +47,8 @@ def test_everything_that_waits_is_listed_across_repositories(place: Place, serve
     assert served.get(f"/runs/{run}/tasks/9/diff").status_code == 404
 
 
-@pytest.mark.thorough
-@needs_chromium
-def test_a_comment_and_a_retry_from_the_inbox_empty_it(place: Place, served: Served) -> None:
-    place.script(FAILS_ONCE)
-    place.segue("run", "plan.md", code=3)
-    with looking(served) as page:
-        shown(page, "#waiting", "1")
-        page.goto(f"{served.url}/inbox")
-        page.locator(".item .more > summary", has_text="What is wrong").click()
-        shown(page, ".item .body .body", "No change was recorded")
-        place.script(WRITES)
-        page.locator(".item .say > summary", has_text="Send back").first.click()
-        page.locator(".item textarea").first.fill("Write the file this time.")
-        page.locator("button", has_text="Comment and retry").first.click()
-        shown(page, "#said", "is tried again, with what you said")
-        shown(page, ".empty", "Nothing waits for you.")
-        page.locator("#waiting[data-none]").wait_for(state="attached")
-    until(lambda: served.data("/runs")["runs"][0]["state"] == "done", "the run to end")
-    prompts = [text for (text,) in place.rows("select text from orchestrator_prompts")]
-    assert sum("Write the file this time." in text for text in prompts) == 1
-
-
 def test_finished_work_on_a_branch_becomes_a_pull_request(place: Place, served: Served) -> None:
-    url, stop = start_server(github_app(None, {PROJECT: make_origin(place)}))
-    hosted = Hosted(place, place.root / "origin.git", "github", url)
-    try:
+    with host(place) as hosted:
         place.segue("run", "plan.md", "--worktree")
         run = place.last_run()
         (item,) = served.data("/inbox")["information"]
@@ -97,6 +68,3 @@ def test_finished_work_on_a_branch_becomes_a_pull_request(place: Place, served: 
             assert able.post(f"/runs/{run}/propose").status_code == 200
             assert len(hosted.pulls()) == 1
         assert place.git("worktree", "list").count("\n") == 1
-    finally:
-        hosted.http.close()
-        stop()

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
 from segue.domain.events import Event, NoticeGiven
 from segue.domain.run import RunState
@@ -116,28 +112,6 @@ def test_where_a_page_goes_on() -> None:
     assert resume_from(0, BEHIND + 1) == (BEHIND + 1, True)
 
 
-@pytest.mark.thorough
-def test_fifty_pages_share_one_reader(place: Place, served: Served) -> None:
-    run = make_run(place.database, state=RunState.RUNNING).id
-    first = Page(served, run).open(20)
-    add_events(place.database, run, notices(20))
-    first.end()
-    before = open_files(served, place.database)
-    pages = [Page(served, run).open(40) for _ in range(50)]
-    add_events(place.database, run, notices(40, 20))
-    assert all(page.end().texts == told(range(20, 60)) for page in pages)
-    assert open_files(served, place.database) <= before + 4
-
-
-def open_files(served: Served, database: Path) -> int:
-    """How often the server has the database open."""
-    found = 0
-    for link in Path(f"/proc/{served.process.pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
-            found += str(link.readlink()).startswith(str(database))
-    return found
-
-
 def test_pages_that_look_at_the_same_run_have_it_drawn_once(place: Place, served: Served) -> None:
     run = make_run(place.database).id
     watcher = Page(served, run).open(1)
@@ -161,23 +135,6 @@ def test_a_run_whose_process_was_killed_is_shown_as_stopped(place: Place, served
     process.wait(DEADLINE)
     until(lambda: "</span> stopped</span>" in served.get(f"/runs/{run}", **part).text, "the truth")
     place.segue("stop", run)
-
-
-@pytest.mark.thorough
-def test_memory_stays_flat_over_ten_thousand_events(place: Place, served: Served) -> None:
-    run = make_run(place.database, state=RunState.RUNNING).id
-    Page(served, run).open(0)
-    warm = Page(served, run).open(1000)
-    add_events(place.database, run, notices(1000, size=200))
-    warm.end()
-    before = served.peak()
-    with ExitStack() as stack:
-        client = stack.enter_context(browse(cookies=served.client.cookies))
-        stack.enter_context(client.stream("GET", f"{served.url}/live?run={run}"))  # one that never reads
-        pages = [Page(served, run).open(10_000) for _ in range(5)]
-        add_events(place.database, run, notices(10_000, 1000, 200))
-        assert all(page.end().texts == told(range(1000, 11_000), 200) for page in pages)
-    assert served.peak() - before < 24 * 1024**2
 
 
 def test_a_page_that_reads_too_slowly_is_told_to_look_anew() -> None:

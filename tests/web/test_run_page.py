@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
-
-import pytest
 from msgspec.structs import replace
 
 from segue.domain.events import NOT_ISOLATED, RunStarted
@@ -15,31 +10,6 @@ from tests.cli.place import Place
 from tests.web.place import SPEC, Served, make_run
 
 UNUSED = '[[on]]\nphase = "execute"\nwrite = { "code.py" = "import os\\nx = 1\\n" }\n'
-
-
-@pytest.mark.thorough
-def test_open_findings_are_listed_and_nothing_is_simply_green(place: Place, served: Served) -> None:
-    place.script(f'[[on]]\nphase = "address"\nsay = "Fine."\n{UNUSED}')
-    path = f"{Path(sys.executable).parent}{os.pathsep}{place.env['PATH']}"
-    place.segue("run", "plan.md", "--task", "1", "--review", "ruff", "--allow-no-change", PATH=path)
-    run = place.last_run()
-    data = served.data(f"/runs/{run}")
-    task = data["tasks"][0]
-    told = {finding["rule"] for finding in task["findings"]}
-    assert "F401" in told
-    assert data["run"]["findings"] == task["remaining"] == len(task["findings"])
-    page = served.get(f"/runs/{run}").text
-    assert f"done, {task['remaining']} finding" in page
-    assert data["title"].startswith("Write one.")
-    assert f"<title>{data['title']} · Segue</title>" in page, "the frame, which is sent first, names the run"
-    assert f'data-live-from="/live?run={run}"' in page
-    assert "imported but unused" in served.get(f"/runs/{run}/tasks/1").text
-    assert f"done, {task['remaining']} finding" in served.get("/runs").text
-    status = place.json("status", run)
-    assert data["used"]["tokens"] == sum(one["tokens"] for one in status["tasks"])
-    assert [one["attempts"] for one in data["tasks"]] == [one["attempts"] for one in status["tasks"]]
-    (diff,) = served.data(f"/runs/{run}/tasks/1/diff")["diff"]["files"]
-    assert diff["path"] == "code.py"
 
 
 def test_the_sandbox_of_the_agents_is_on_the_page_of_run_and_task(place: Place, served: Served) -> None:
@@ -57,7 +27,6 @@ def test_the_sandbox_of_the_agents_is_on_the_page_of_run_and_task(place: Place, 
     assert "<dt>sandbox</dt><dd>bwrap standard</dd>" in served.get(f"/runs/{run}").text
 
 
-@pytest.mark.thorough
 def test_what_was_red_before_is_said_on_top(place: Place, served: Served) -> None:
     place.script(UNUSED)
     place.more_config('checks = [["test", "-d", "nowhere"]]\n')
@@ -68,7 +37,6 @@ def test_what_was_red_before_is_said_on_top(place: Place, served: Served) -> Non
     assert "`test -d nowhere` fails already" in served.get(f"/runs/{run}").text
 
 
-@pytest.mark.thorough
 def test_runs_are_searched_and_filtered_by_the_address(place: Place, served: Served) -> None:
     for name in ("one", "two_%"):
         spec = replace(SPEC, repo=f"/srv/{name}", source=f"{name}.md", agent=f"agent-{name}")

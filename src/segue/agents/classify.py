@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 from segue.agents.limits import read_signal, reset_time
 from segue.domain.outcome import Failure, FailureKind
-from segue.domain.pattern import pattern
 
 _ENDINGS = {
     "not_started": (FailureKind.NOT_STARTED, "the agent could not be started"),
@@ -31,9 +30,9 @@ _LINE_CHARS = 1000
 _MESSAGE_CHARS = 500
 _STDERR_CHARS = 2000
 
-_TRACE = pattern(r"\s+at \S|[\s\]\[(){},;^]*$|Node\.js v\d")
+_TRACE = re.compile(r"\s+at \S|[\s\]\[(){},;^]*$|Node\.js v\d")
 """Lines that a crashing program of JavaScript prints around its error."""
-_ANSI = pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # Signs and words that programs put before an error; quotes, list dashes and diff signs are not among them.
 _LEAD = (
     r"^ {0,3}(?:[■✗✘✖❌⚠\ufe0f⛔⎿●⏺×!]+\s*)?(?:\[error\]\s*)?"
@@ -72,11 +71,11 @@ _SENTENCES = (
     r"\[resource_exhausted\](?=\s*(?:error\b|$|[:.]))",
     rf"(?:please )?try again in (?:about )?{_AMOUNT}(?:,?\s(?:and\s)?{_AMOUNT})*\.?\s*$",
 )
-_LIMIT = pattern(_LEAD + "(?:" + "|".join(_SENTENCES) + ")", re.IGNORECASE)
+_LIMIT = re.compile(_LEAD + "(?:" + "|".join(_SENTENCES) + ")", re.IGNORECASE)
 _OTHER = r"(?!(?:[\w-]+ ){0,3}(?:rate|context|turns?|time|size|length|retry|memory|disk|output|input)\b)"
 """Limits that no payment ends."""
 _ENDS = r"(?:reached|exceeded|hit|exhausted|used up)"
-_SPENT = pattern(
+_SPENT = re.compile(
     r"\b(?:insufficient|not enough|no (?:more )?|low) ?(?:credits?|credit balance|balance|quota|funds)\b"
     r"|\bout of (?:(?:extra|included) )?(?:usage|credits?|quota|funds)\b"
     r"|\bcredit balance is\b|\bquota is (?:not enough|used up|exhausted)\b"
@@ -92,7 +91,7 @@ _SPENT = pattern(
     re.IGNORECASE,
 )
 """Says that there is no more to use until somebody pays or time passes."""
-_AUTH = pattern(
+_AUTH = re.compile(
     r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b40[13]\b|\b40[13]\b\W{0,3}(?:unauthori[sz]ed|forbidden)"
     r"|authentication(?:_error| required| failed| error)|authentication_failed|permission_error"
     r"|(?:could not|failed to|cannot|unable to|not) authenticated?\b"
@@ -106,12 +105,12 @@ _AUTH = pattern(
     r"|\[(?:unauthenticated|permission_denied)\]",
     re.IGNORECASE,
 )
-_RATE = pattern(
+_RATE = re.compile(
     r"\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b429\b|\b429\b\W{0,3}too many"
     r"|rate[ _-]?limit|too many requests|\[?resource_exhausted\]?",
     re.IGNORECASE,
 )
-_OUTAGE = pattern(
+_OUTAGE = re.compile(
     r"\b(?:http(?:/[\d.]+)?|status|error|code)[\s:=(\"]{1,3}5(?:0\d|2\d|30|9[89])\b"
     r"|\b5\d\d\b\W{0,3}(?:internal server|bad gateway|service unavailable|gateway time|overloaded)"
     r"|internal server error|bad gateway|service (?:is )?(?:temporarily )?unavailable|gateway time-?out"
@@ -127,7 +126,7 @@ _OUTAGE = pattern(
     r"|due to a (?:server|transient api) error\b|\berror: terminated$",
     re.IGNORECASE,
 )
-_CONTEXT = pattern(
+_CONTEXT = re.compile(
     r"\b(?:prompt|input|conversation|context) (?:is |as )?too (?:long|large)\b"
     r"|context[_ ]length[_ ]exceeded|maximum context length|context[_ ]window[_ ]exceeded"
     r"|exceed(?:s|ed)? the (?:model'?s )?(?:maximum )?context (?:window|length|limit)"
@@ -139,13 +138,13 @@ _CONTEXT = pattern(
     r"|\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b413\b",
     re.IGNORECASE,
 )
-_TURNS = pattern(
+_TURNS = re.compile(
     r"\b(?:reached|exceeded|hit) (?:the )?max(?:imum)?(?: number of)?(?: session)?[ _-]turns\b"
     r"|\bmax(?:imum)?[ _](?:session[ _])?turns (?:were |was )?(?:reached|exceeded)"
     r"|error_max_turns|\bturn_limit\b",
     re.IGNORECASE,
 )
-_ERROR = pattern(
+_ERROR = re.compile(
     r"^\W{0,4}(?:(?:api|stream|http|request|connect\w*|execution|internal|server|unexpected|fatal) )?"
     r"(?:\w{0,30}error|failed|failure|fatal)\b(?:\W*\w+){0,3}?\s*(?:[:(·\]]|\d{3}\b|[.!]?$)"
     r"|^\W{0,4}(?:\w+ ){0,3}(?:request|call) (?:was |has been )?(?:rejected|refused|aborted|timed out)\b"
@@ -155,33 +154,33 @@ _ERROR = pattern(
     re.IGNORECASE,
 )
 """How a line begins that is itself an error."""
-_DECLINED = pattern(
+_DECLINED = re.compile(
     r"^\W*(?:(?:i['’]?m |i am )?(?:so |very )?sorry,?(?: but)? |unfortunately,? )?i"
     r"(?: can(?:no|['’])t|(?:['’]m| am) (?:unable|not able) to| (?:won['’]t|will not))"
     r"(?: \w+){0,2}? (?:assist|help|comply|continue|respond)\b(?: \w+){0,2} (?:with|to|on) (?:that|this)\b",
     re.IGNORECASE,
 )
 """How a model declines a request."""
-_MODEL = pattern(
+_MODEL = re.compile(
     r"\bmodels?\b[^.\n]{0,80}\b(?:do(?:es)? not exist|not (?:found|known|available|supported))\b"
     r"|\b(?:unknown|no such|invalid|unsupported) model\b|\bmodel[ _]?not[ _]?found|\bunsupported_model\b"
     r"|\b(?:http|status|error|code|api)\b[\w\s:=(\"]{0,20}\b404\b",
     re.IGNORECASE,
 )
 """Says that its service does not know the model, or this account has no access to it."""
-_PLAN = pattern(
+_PLAN = re.compile(
     r"\b(?:plan|subscription|licen[cs]e|tier) (?:does not|doesn['’]t) (?:include|cover|allow|support)\b"
     r"|\bnot (?:included|available) (?:in|on|with|for|by) your (?:[\w-]+ ){0,2}(?:plan|subscription|tier)\b"
     r"|\b(?:plan|subscription), upgrade to\b|\b(?:usage|plan)_not_included\b",
     re.IGNORECASE,
 )
-_REFUSED = pattern(
+_REFUSED = re.compile(
     r"\bcontent[ _]filter(?:ed)?\b|\bsafeguards flagged\b|\bfinish[ _]?reason\W{1,3}(?:safety|refusal)\b"
     r"|\b(?:flagged|blocked|rejected|refused|declined|violat\w+)\b[^\n]{0,80}\b(?:polic(?:y|ies)|safety|safeguards?)\b"
     r"|\b(?:polic(?:y|ies)|safety)\b[^\n]{0,40}\b(?:violation|violated|flagged|blocked)\b",
     re.IGNORECASE,
 )
-_CUT = pattern(r"\bmax_output_tokens\b|\boutput token (?:maximum|limit)\b", re.IGNORECASE)
+_CUT = re.compile(r"\bmax_output_tokens\b|\boutput token (?:maximum|limit)\b", re.IGNORECASE)
 _SAID = (
     (_SPENT, FailureKind.USAGE_LIMIT),
     (_RATE, FailureKind.RATE_LIMIT),

@@ -16,7 +16,6 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from segue.domain.outcome import FailureKind
-from segue.domain.pattern import pattern
 from segue.domain.text import find_objects
 
 FARTHEST = 366 * 86400.0
@@ -31,8 +30,8 @@ _RECENT = 900.0
 _PAST_DATE = 7 * 86400.0
 """Seconds for which a date without a year that is past means this year, not the next."""
 
-_EPOCH = pattern(r"(?<![\d.])(\d{10}|\d{13})(?![\d.])", re.ASCII)
-_ISO = pattern(
+_EPOCH = re.compile(r"(?<![\d.])(\d{10}|\d{13})(?![\d.])", re.ASCII)
+_ISO = re.compile(
     r"\b(\d{4}-\d\d-\d\d)(?:T|,?\s(?:at\s)?)(\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s?(Z|[+-]\d\d:?\d\d)?"
     r"(?![\d:]|\s?[ap]\.?m\b)",
     re.ASCII | re.IGNORECASE,
@@ -40,12 +39,12 @@ _ISO = pattern(
 _UNIT = r"(?:months?|weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)"
 _AMOUNT = rf"(\d{{1,9}}(?:\.\d{{1,9}})?|an?\b|one\b)\s?({_UNIT})(?![a-z])"
 _ABOUT = r"(?:(?:about|around|approximately|another)\s|~\s?)?"
-_RELATIVE = pattern(
+_RELATIVE = re.compile(
     rf"\b(?:in|after|wait(?:\sfor)?)[:\s]\s?({_ABOUT}{_AMOUNT}(?:,?\s?(?:and\s)?{_AMOUNT})*)", re.ASCII
 )
-_AMOUNT_OF_UNIT = pattern(_AMOUNT, re.ASCII)
-_COUNTDOWN = pattern(r"\bin\s(\d{1,3}):(\d\d):(\d\d)\b", re.ASCII)
-_BARE = pattern(r"\bretry[-_ ]?after[-_ ]?(?:seconds|secs?|s)?\W{1,3}(\d{1,8})(?![\w.:/-])", re.ASCII)
+_AMOUNT_OF_UNIT = re.compile(_AMOUNT, re.ASCII)
+_COUNTDOWN = re.compile(r"\bin\s(\d{1,3}):(\d\d):(\d\d)\b", re.ASCII)
+_BARE = re.compile(r"\bretry[-_ ]?after[-_ ]?(?:seconds|secs?|s)?\W{1,3}(\d{1,8})(?![\w.:/-])", re.ASCII)
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH, _NTH = rf"(?:{'|'.join(_MONTHS)})", r"(?:st|nd|rd|th)?"
@@ -61,13 +60,13 @@ _TIME = (
     r"(?:(?P<hour>\d{1,2})(?:[:.](?P<minute>\d\d))?(?::\d\d)?\s?(?P<half>[ap])\.?m\b"
     r"|(?P<hour24>\d{1,2}):(?P<minute24>\d\d)(?::\d\d)?(?![\d:])|(?P<word>noon|midnight)\b)?"
 )
-_CLOCK = pattern(
+_CLOCK = re.compile(
     r"\b(?:at|resets?|until|after|on|again|available):?\s(?:(?:on|at|again|from)\s){0,2}"
     rf"{_DATE}(?:(?:at|from)\s)?{_TIME}",
     re.ASCII,
 )
 """A date, a time of day, or both, after a word that says so."""
-_ZONE = pattern(
+_ZONE = re.compile(
     r"\(([a-z][a-z_]*(?:/[a-z0-9_+-]+){1,2})\)"
     r"|(?:\b(?:utc|gmt)|(?<=\d)\s?(?=[+-]\d\d:?\d\d\b))(?:([+-]\d{1,2})(?::?(\d\d))?)?(?![\w:])"
     r"|\b((?-i:[A-Z]{2,4}))\b",
@@ -223,9 +222,9 @@ _IN = {
 _IN_MS = {"retryafterms", "retryaftermilliseconds", "retrydelayms", "retryinms", "resetsinms", "resetinms"}
 _STATUS = {"status", "statuscode", "httpstatus", "httpstatuscode", "errorstatus", "apierrorstatus", "code"}
 _PART = r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m|h|d|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?)"
-_DURATION = pattern(rf"(?:p?t?(?:{_PART}[\s,]*)+)", re.ASCII)
-_NUMBER = pattern(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
-_PARTS = pattern(_PART, re.ASCII)
+_DURATION = re.compile(rf"(?:p?t?(?:{_PART}[\s,]*)+)", re.ASCII)
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?", re.ASCII)
+_PARTS = re.compile(_PART, re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MOST, _DEPTH = 2000, 8
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from segue import __version__
-from segue.domain.installed import built_in_parts, find_command, import_name
+from segue.plugins import COMMANDS as FEATURE_COMMANDS
+from segue.plugins import import_name
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
@@ -23,8 +23,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "resume": ("run.resume:resume", "Continue a run that did not finish."),
         "follow": ("run.follow:follow", "Work on what comes back from a pull request."),
         "stop": ("run.stop:stop", "Stop a run and its agent; nothing is lost."),
-        "say": ("run.say:say", "Tell the agent of a task something, while it works."),
-        "task": ("run.task:task", "List tasks; accept, skip, comment on or answer one."),
+        "task": ("run.task:task", "List tasks; accept or skip one, or say something to its agent."),
         "check": ("run.check:check", "Prove your own work, committed or not, without an agent."),
         "demo": ("run.demo.command:demo", "See Segue work in a throwaway repository, without keys."),
     },
@@ -36,64 +35,54 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Set up": {
         "init": ("setup.init:init", "Write a segue.toml with what is found here."),
         "doctor": ("setup.doctor:doctor", "Check this machine and say how to fix what is missing."),
-        "agent": ("setup.agent:agent", "List the agents and try them."),
-        "parts": ("setup.parts:parts", "List the parts of Segue, and what belongs to each."),
-        "plugins": ("setup.parts:plugins", "List what is installed for each socket, and from where."),
+        "try": ("setup.try_agent:try_", "Send one prompt to an agent in a throwaway repository."),
         "trust": ("setup.trust:trust", "See and allow what the project's settings may do."),
-        "config": ("setup.config:config", "List the settings, explain one, set one."),
-        "completion": ("help:completion", "Print the completion script for your shell."),
+        "config": ("setup.config:config", "List the settings, or print their schema."),
     },
     "Serve": {
         "serve": ("serve.serve:serve", "Show runs, tasks and reports in a browser."),
     },
     "Data": {
-        "db": ("data.db:db", "Locate, migrate, ask, describe, export and push the database."),
+        "db": ("data.db:db", "Locate, query, export and push the database."),
         "gc": ("data.gc:gc", "Delete leftovers of finished runs from Segue's state folder."),
-    },
-    "Help": {
-        "help": ("help:help_", "Show help for a command or on a topic."),
     },
 }
 """Heading → command of the core → its module and function, and its line in `segue --help`."""
 
 FIRST = ("run", "resume", "status", "proof", "logs", "task", "serve", "init", "doctor", "stop")
-"""What people use every day: `segue --help` explains these, and names the others by group."""
-WORDS = {
-    "Run": "work",
-    "Look": "reports",
-    "Set up": "setup",
-    "Serve": "servers",
-    "Data": "data",
-    "Fleet": "fleet",
-}
-"""Heading → the word by which `segue help WORD` lists its commands."""
+"""What people use every day: `segue --help` lists these first."""
 
-ALIKE = 0.66
-"""How much a word must be like a command to be taken for it."""
+CALLED = {
+    "run": "start build exec",
+    "status": "ps ls list show history",
+    "logs -f": "tail watch",
+    "stop": "kill cancel pause",
+    "resume": "continue retry restart",
+    "task list": "tasks plan",
+    "task say": "say comment answer",
+    "proof": "diff verify",
+    "serve": "ui web dashboard",
+    "doctor --agents": "agent agents login",
+    "config list": "settings",
+    "init": "setup",
+    "gc": "clean prune",
+    "--help": "help",
+    "--version": "version",
+}
+"""Command → what other tools call it."""
 
 COMMANDS = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
 
 
 def shown_groups() -> dict[str, dict[str, str]]:
-    """Return all commands: heading → command → its line, with those of Segue's own parts."""
+    """Return all commands: heading → command → its line, with those of features."""
     shown = {
         heading: {name: text for name, (_, text) in commands.items()} for heading, commands in GROUPS.items()
     }
-    last = shown.popitem()
-    for part in built_in_parts():
-        for name, command in part.commands.items():
-            if " " not in name:  # others belong to an `OpenGroup`
-                shown.setdefault(command.heading, {})[name] = command.help
-    return {**shown, last[0]: last[1]}
-
-
-def list_rest() -> dict[str, dict[str, str]]:
-    """Return the commands that are not used every day: the word for a group → command → its line."""
-    rest: dict[str, dict[str, str]] = {}
-    for heading, commands in shown_groups().items():
-        word = WORDS.get(heading, "setup")
-        rest.setdefault(word, {}).update({name: text for name, text in commands.items() if name not in FIRST})
-    return rest
+    for name, command in FEATURE_COMMANDS.items():
+        if " " not in name:  # others belong to an `OpenGroup`
+            shown.setdefault(command.heading, {}).setdefault(name, command.help)
+    return shown
 
 
 class LazyGroup(click.Group):
@@ -104,10 +93,10 @@ class LazyGroup(click.Group):
         return [name for commands in shown_groups().values() for name in commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; raises UsageError for one of a part that is not installed."""
+        """Import one command."""
         if cmd_name in COMMANDS:
             where = f"segue.cli.{COMMANDS[cmd_name][0]}"
-        elif found := find_command(cmd_name):
+        elif found := FEATURE_COMMANDS.get(cmd_name):
             where = found.where
         else:
             return None
@@ -115,15 +104,13 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List what people use every day, and the others by group, without importing them."""
+        """List what people use every day, then the others, without importing them."""
         lines = {name: text for commands in shown_groups().values() for name, text in commands.items()}
-        rest = list_rest()
-        width = max(map(len, (*FIRST, *rest)))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name.ljust(width), lines[name]) for name in FIRST])
-        with formatter.section("More, each explained by `segue help WORD`"):
-            formatter.write_dl([(word.ljust(width), ", ".join(names)) for word, names in rest.items()])
-            formatter.write_dl([("parts".ljust(width), "what belongs to parts that Segue works without")])
+        rest = [name for name in lines if name not in FIRST]
+        width = max(map(len, lines))
+        for heading, names in (("Commands", FIRST), ("More commands", rest)):
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), lines[name]) for name in names])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; that nobody reads on ends it, and is no error."""
@@ -144,32 +131,23 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).exists()
-    except OSError:  # too long for a path
-        return False
-
-
 def unknown_command(name: str, ctx: click.Context) -> click.UsageError:
     """Return the error for a command that the group of this context does not have."""
     from segue.domain.text import suggest
 
     names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
-    hint = suggest(name, names, f"`{ctx.command_path} {{}}`", ALIKE)
-    if not hint and ctx.parent is None and (len(name.split()) > 1 or _is_file(name)):
-        from shlex import quote
-
-        hint = f" Did you mean `segue run {quote(name)}`?"
-    return click.UsageError(
-        f"There is no command {name!r}.{hint or f' See `{ctx.command_path} --help`.'}", ctx
-    )
+    called = next((ours for ours, theirs in CALLED.items() if name in theirs.split()), "")
+    if called and ctx.parent is None:
+        hint = f" Did you mean `segue {called}`?"
+    else:
+        hint = suggest(name, names, f"`{ctx.command_path} {{}}`")
+    return click.UsageError(f"There is no command {name!r}.{hint}", ctx)
 
 
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Help for one command: `segue run --help`. All pages: `segue help`.",
+    epilog="Help for one command: `segue run --help`.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="segue", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Log on stderr what Segue does; see SEGUE_LOG.")
@@ -197,41 +175,38 @@ def run(args: Sequence[str]) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as error:
         return error.exit_code
-    except click.ClickException as error:
-        if isinstance(error, click.UsageError) and not isinstance(error, click.exceptions.NoArgsIsHelpError):
-            from segue.cli.mistakes import explain
-            from segue.cli.terminal.output import report_error
-
-            return report_error(explain(error, args), as_json="--json" in args)
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code
+    except click.ClickException as error:
+        from segue.cli.terminal.output import report_error
+        from segue.domain.errors import UsageError
+
+        path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "segue"
+        return report_error(
+            UsageError(error.format_message(), hint=f"{path} --help"), as_json="--json" in args
+        )
     except (click.Abort, KeyboardInterrupt):
         click.echo("segue: interrupted", err=True)
         return 130
     except Exception as error:
         from segue.cli.terminal.output import report_error
-        from segue.domain.errors import SourceError, UnknownName
 
-        if isinstance(error, (SourceError, UnknownName)):
-            from segue.cli.mistakes.names import explain_name
-
-            error = explain_name(error, args)
         return report_error(error, as_json="--json" in args)
 
 
 class OpenGroup(click.Group):
-    """A group such as `segue db`: the command `db supabase` of a part is listed and called in it."""
+    """A group such as `segue db`: the command `db supabase` of a feature is listed and called in it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the group's own commands and of those that parts add, sorted."""
-        names = [name for part in built_in_parts() for name in part.commands]
-        added = [name.partition(" ")[2] for name in names if name.startswith(f"{self.name} ")]
+        """Return the names of the group's own commands and of those that features add, sorted."""
+        added = [name.partition(" ")[2] for name in FEATURE_COMMANDS if name.startswith(f"{self.name} ")]
         return sorted([*super().list_commands(ctx), *added])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; raises UsageError for one of a part that is not installed."""
+        """Return a command, the group's own or one that a feature adds."""
         if (own := super().get_command(ctx, cmd_name)) is not None:
             return own
-        found = find_command(f"{self.name} {cmd_name}")
+        found = FEATURE_COMMANDS.get(f"{self.name} {cmd_name}")
         command: click.Command | None = import_name(found.where) if found else None
         return command

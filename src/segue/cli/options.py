@@ -143,8 +143,6 @@ def options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                 from segue.domain.errors import UsageError
 
                 raise UsageError("--quiet and --verbose exclude each other.", hint="Leave one of them out")
-            if as_json:
-                refuse_unused("--json prints everything", "verbose")
             if "repo" in names:
                 _refuse_missing(values.get("repo"))
             given = {name: values.pop(name) for name in list(values) if name not in own}
@@ -192,18 +190,6 @@ def join_task(positional: str | None, option: str | None) -> str | None:
     return positional if positional is not None else option
 
 
-def refuse_unused(reason: str, *names: str) -> None:
-    """Refuse options of the command that somebody gave although they would have no effect."""
-    from segue.domain.errors import UsageError
-
-    context = click.get_current_context()
-    for option in context.command.params:
-        name = option.name or ""
-        if name in names and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            written = (option.opts if context.params[name] is not False else option.secondary_opts)[-1]
-            raise UsageError(f"{written} has no effect: {reason}.", hint="Leave it out")
-
-
 def _refuse_missing(repo: Path | None) -> None:
     """Refuse a repository that does not exist; only `segue run` makes one."""
     if repo is None or repo.exists():
@@ -214,48 +200,6 @@ def _refuse_missing(repo: Path | None) -> None:
     raise UsageError(
         f"The folder {repo} does not exist.{suggest_path(repo)}", hint="Name a repository with --repo"
     )
-
-
-class IssueChoice(Struct, frozen=True):
-    """Which issues on GitHub are meant, of those that SOURCE names."""
-
-    labels: tuple[str, ...]
-    milestone: str | None
-    query: str | None
-
-    def name(self, source: str | None, settings: CommandSettings) -> str | None:
-        """Return SOURCE with the choice in it; refuses a choice that has no effect."""
-        if not (self.labels or self.milestone or self.query):
-            return source
-        from segue.sources.github.address import name_issues
-
-        if source is None:
-            source = str(settings.look(say=False).loaded.settings.source or "") or None
-        return name_issues(source, self.labels, self.milestone, self.query)
-
-
-def issue_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose issues on GitHub; the command gets them as one `issues`."""
-
-    @wraps(command)
-    def call(
-        *args: Any, labels: tuple[str, ...], milestone: str | None, query: str | None, **values: Any
-    ) -> Any:
-        return command(*args, issues=IssueChoice(labels, milestone, query), **values)
-
-    decorated = call
-    for option in reversed(_ISSUES):
-        decorated = option(decorated)
-    return decorated
-
-
-_ISSUES = (
-    click.option(
-        "--label", "labels", multiple=True, metavar="NAME", help="Take issues with this label (repeatable)."
-    ),
-    click.option("--milestone", metavar="TITLE", help="Take issues of this milestone."),
-    click.option("--query", metavar="WORDS", help="Take issues that GitHub's search finds."),
-)
 
 
 SHARED: dict[str, Callable[[Any], Any]] = {
@@ -281,15 +225,5 @@ SHARED: dict[str, Callable[[Any], Any]] = {
     ),
     "database": click.option(
         "--database-url", metavar="URL", help="The Postgres URL or SQLite file that stores the runs."
-    ),
-    "plan_format": click.option(
-        "--plan-format",
-        type=click.Choice(["auto", "strict"]),
-        help="strict reads nothing but headings that are exactly `## Task N`.",
-    ),
-    "task_list": click.option(
-        "--task-list",
-        type=WholeNumber(1, 2),
-        help="Which list counts, where a tasks.md has two of the same tasks.",
     ),
 }

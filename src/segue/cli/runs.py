@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from segue.domain.errors import UnknownName, UsageError
+from segue.domain.errors import UsageError
 from segue.runtime.find import NEWEST, newest_run
 from segue.runtime.find import find_run as find_run
 from segue.runtime.find import find_unfinished as find_unfinished
@@ -37,56 +37,20 @@ def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T
 
 def find_run_and_task(store: Store, app: App, name: str | None, task: str | None) -> tuple[Run, str | None]:
     """Return the run that is meant, and the task; a task alone is one of the newest run."""
-    if name is not None and task is not None and _is_run(task) and not _is_run(name):
-        name, task = task, name  # TASK RUN
-    if name is not None and name not in NEWEST:
+    if name is not None and name not in NEWEST and task is None:
         newest = newest_run(store, app)
-        titles = newest.spec.titles if newest is not None else {}
-        if newest is not None and task is None and name in titles:
+        if newest is not None and name in newest.spec.titles:
             return newest, name
-        if newest is not None and task in titles and name in titles:
-            name = f"{name} {task}"  # refused: one task is shown at a time
-        if newest is None and task is None and not store.runs(limit=1):
-            name = None  # to hear that nothing was run yet says more than that this was not
     return find_run(store, app, name), task
 
 
-def refuse_task(store: Store, app: App, name: str | None) -> None:
-    """Refuse to resume a task: runs are resumed."""
-    newest = newest_run(store, app) if name is not None and not _is_run(name) else None
-    if newest is not None and name in newest.spec.titles:
-        raise UsageError(
-            f"{name} is a task of run {newest.id}, and a run is resumed.",
-            kept="Nothing was started.",
-            hint=f"Continue the run: segue resume   Run only this task: segue run --task {name}",
-        )
-
-
-def _is_run(word: str) -> bool:
-    return word in NEWEST or (word[:8].isdigit() and word[8:9] == "-")
-
-
-def refuse_swapped(command: str, key: str, text: str) -> None:
-    """Refuse a text where a task is named, and a task where the text is."""
-    if " " in key.strip() and text[-1:].isdigit() and not set(text) & set(" ."):
-        from shlex import join
-
-        raise UsageError(
-            "The task comes before the text.", hint=f"Type: segue {join([*command.split(), text, key])}"
-        )
-
-
-def unknown_task(run: Run, task: str, keys: Iterable[str]) -> UnknownName:
+def unknown_task(run: Run, task: str, keys: Iterable[str]) -> UsageError:
     """Return the refusal of a task that a run does not have."""
     from segue.domain.text import suggest
 
-    known = tuple(keys)
-    return UnknownName(
-        "task",
-        task,
-        f"There is no task {task!r} in run {run.id}.{suggest(task, known)}",
+    return UsageError(
+        f"There is no task {task!r} in run {run.id}.{suggest(task, keys)}",
         hint=f"List its tasks: segue status {run.id}",
-        known=known,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.config import trust
+from segue.config.feature_tables import all_settings, settings_kind
 from segue.config.files import (
     FoundFile,
     find_project_file,
@@ -19,7 +21,6 @@ from segue.config.files import (
     read_toml,
     user_file,
 )
-from segue.config.part_tables import all_settings, settings_kind
 from segue.config.settings import Settings
 from segue.config.tree import (
     PREFIX,
@@ -34,23 +35,19 @@ from segue.config.tree import (
 )
 from segue.config.trust import ProjectFile
 from segue.domain.errors import UsageError
-from segue.domain.installed import known_table
 from segue.domain.options import OptionError, Secret, option_values, read_options
-from segue.domain.pattern import pattern
 from segue.domain.text import find_nearest, suggest
+from segue.plugins import TABLES
 from segue.store.address import is_path
 from segue.system.reading import suggest_path, work_tree
 
 PATHS = {"state_dir", "source", "repo", "agents.scripted.script"}
 """Settings that name a file: relative to the configuration file that sets them."""
 
-GITHUB = "github"
-"""Not a file but the job summary of GitHub Actions, as the value of `summary`."""
-
-_ADDRESS = pattern(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """How a source begins that is no file, such as `github:`; a single letter is a drive of Windows."""
 
-SOCKETS = ("agents", "reviewers", "sources", "judges", "searchers", "notifiers", "deliveries")
+SOCKETS = ("agents", "reviewers", "sources", "judges", "notifiers", "deliveries")
 """Tables whose keys are names of parts that must exist."""
 
 NAMED_TABLES = (*SOCKETS, "acp", "flows")
@@ -163,14 +160,8 @@ def _note_old_names(layers: Iterable[Layer]) -> Iterator[str]:
         of_environment = layer.origin == "environment"
         for old, new in find_old_names(layer.values):
             where = "" if of_environment else f"{layer.origin}: "
-            spell = _spell_variable if of_environment else str
-            now = f"is now {spell(new)}" if new else "has no effect any more"
-            yield f"{where}{spell(old)} {now}."
-
-
-def _spell_variable(setting: str) -> str:
-    name, *value = setting.split(" = ")
-    return "=".join([name_variable(name), *value])
+            spell = name_variable if of_environment else str
+            yield f"{where}{spell(old)} is now {spell(new)}."
 
 
 def _without_secrets(values: Tree, settings: Settings) -> Tree:
@@ -223,7 +214,7 @@ def _spell(path: str, merged: Tree, known: Known) -> str:
 def _has_names(table: str) -> bool:
     if table in NAMED_TABLES or table in Settings.__struct_encode_fields__:
         return table in NAMED_TABLES
-    found = known_table(table)
+    found = TABLES.get(table)
     return found is not None and found.named
 
 
@@ -295,11 +286,7 @@ def join_settings(settings: Tree, over: Tree) -> Tree:
 
 
 def _anchor(path: str, value: Any, base: Path | None) -> Any:
-    anchored = (
-        _is_path(path)
-        or (path == "database_url" and is_path(str(value)))
-        or (path == "summary" and value != GITHUB)
-    )
+    anchored = _is_path(path) or (path == "database_url" and is_path(str(value)))
     if path == "source" and _ADDRESS.match(str(value)):
         return value
     if anchored and base is not None and isinstance(value, str | Path) and str(value):
@@ -311,7 +298,7 @@ def _is_path(path: str) -> bool:
     table, _, name = path.partition(".")
     if table in Settings.__struct_encode_fields__:
         return path in PATHS
-    found = known_table(table)
+    found = TABLES.get(table)
     return found is not None and name in found.paths
 
 
@@ -328,16 +315,7 @@ def _validate(merged: Tree, origins: Mapping[str, str]) -> Settings:
         if where.startswith(PREFIX) and error.message.startswith(UNKNOWN):
             variables = [name_variable(name) for name in name_options(kind)]
             message = f"{where}: there is no such setting.{suggest(where, variables, '{}')}"
-        raise UsageError(message, hint=_advise(error, where)) from None
-
-
-def _advise(error: OptionError, where: str) -> str:
-    """Say how a wrong setting is corrected; commands that list settings stop at it, too."""
-    from segue.domain.mistakes import UNKNOWN
-
-    if error.message.startswith(UNKNOWN) or not where.endswith(".toml"):
-        return "All settings: segue help setting-up"
-    return f"Correct it: segue config set {error.path.partition('[')[0]} VALUE"
+        raise UsageError(message, hint="All settings: docs/reference/setting-up.md") from None
 
 
 def refuse_unknown(project: ProjectFile) -> None:

@@ -9,7 +9,6 @@ from segue.config.git import GitSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.options import (
     Amount,
-    Argv,
     Bytes,
     Commands,
     Count,
@@ -23,9 +22,7 @@ from segue.domain.options import (
 )
 from segue.domain.proof import Level
 from segue.domain.scenario import Scenario
-from segue.domain.verdict import Severity
 from segue.judges.options import JudgeSettings
-from segue.reviewers.triage import DismissRule
 from segue.sources.github.options import GithubSettings
 
 if TYPE_CHECKING:
@@ -72,14 +69,12 @@ class AllowanceSettings(Options, frozen=True):
     """Tokens."""
     cost_usd: Amount | None = None
     """US dollars."""
-    seconds: Seconds | None = None
-    """Seconds that agents may work, all launches together."""
 
     def budget(self) -> "Budget":
         """Return these caps."""
         from segue.domain.outcome import Budget
 
-        return Budget(None, self.tokens, self.cost_usd, self.seconds)
+        return Budget(None, self.tokens, self.cost_usd)
 
 
 class LimitSettings(Options, frozen=True):
@@ -92,7 +87,7 @@ class LimitSettings(Options, frozen=True):
     stuck: NonNegativeFloat = 300
     """Seconds an agent may turn in circles after that was noticed, before it is ended; 0: it never is."""
     run_timeout: Seconds | None = None
-    """Seconds the whole run may take."""
+    """Seconds a run may take until it is stopped; a resumed one has them again."""
     kill_grace: NonNegativeFloat = 3
     """Seconds to wait after interrupt, then after terminate, before kill."""
     attempts: Count = 1
@@ -113,14 +108,10 @@ class LimitSettings(Options, frozen=True):
     """Tokens per run; needs an agent that reports them."""
     cost_usd: Amount | None = None
     """US dollars per run; needs an agent that reports cost."""
-    seconds: Seconds | None = None
-    """Seconds that agents may work per run, all launches together."""
     task: AllowanceSettings = AllowanceSettings()
     """The same for each task of a run."""
     day: AllowanceSettings = AllowanceSettings()
     """The same for each day, in all runs that share the database."""
-    repository: AllowanceSettings = AllowanceSettings()
-    """The same for all runs of this repository."""
     output_bytes: Count = 2 * 1024**3
     """Bytes one launch may print before it is stopped."""
     handover_bytes: NonNegative = 4096
@@ -146,16 +137,11 @@ class LimitSettings(Options, frozen=True):
         """Return the limits of a whole run."""
         from segue.domain.outcome import Budget
 
-        return Budget(self.launches, self.tokens, self.cost_usd, self.seconds)
+        return Budget(self.launches, self.tokens, self.cost_usd)
 
     def budgets(self) -> "dict[Scope, Budget]":
-        """Return the limits of a run, and of all that is smaller and larger."""
-        return {
-            "run": self.budget(),
-            "task": self.task.budget(),
-            "day": self.day.budget(),
-            "repository": self.repository.budget(),
-        }
+        """Return the limits of a run, of each of its tasks, and of a day."""
+        return {"run": self.budget(), "task": self.task.budget(), "day": self.day.budget()}
 
 
 class ReviewSettings(Options, frozen=True):
@@ -169,10 +155,6 @@ class ReviewSettings(Options, frozen=True):
     """What to do with a task that still has findings after the last round."""
     on_review_failure: Literal["fail", "retry_once", "skip"] = "fail"
     """What to do when the reviewer itself fails."""
-    min_severity: Severity = Severity.INFO
-    """Ignore findings that are less severe."""
-    dismiss: tuple[DismissRule, ...] = ()
-    """Findings to dismiss without asking the agent."""
 
 
 class RoleSettings(Options, frozen=True):
@@ -190,7 +172,7 @@ class RoleSettings(Options, frozen=True):
     verify: AgentNames | None = None
     """Who judges, when an agent does."""
     research: AgentNames | None = None
-    """Who searches the web, when no search service does."""
+    """Who searches the web in a build."""
 
 
 class FinalSettings(Options, frozen=True):
@@ -237,12 +219,10 @@ class FlowSettings(Options, frozen=True):
 
 
 class ProofSettings(Options, frozen=True):
-    """Evidence beyond the checks: see `segue help proof`."""
+    """Evidence beyond the checks: see `docs/explanation/proof.md`."""
 
     independent: bool = False
     """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
-    combine: bool = True
-    """With `independent`: also let it write tests that combine tasks, when a story, phase or run ends."""
     exam_rounds: NonNegative = 2
     """How often more independent tests are asked for, after a failure or where mutants pass; 0: never."""
     exam_cost_usd: Amount | None = None
@@ -258,7 +238,7 @@ class ProofSettings(Options, frozen=True):
 
 
 class SandboxSettings(Options, frozen=True):
-    """What agents and checks may see and change: see `segue help sandbox`."""
+    """What agents and checks may see and change: see `docs/guides/sandbox.md`."""
 
     strength: Literal["standard", "strict"] = "standard"
     """`strict` hides your whole home but for the agent's own configuration and your toolchains."""
@@ -278,7 +258,7 @@ class Settings(Options, frozen=True):
     """All settings."""
 
     agent: AgentNames | None = None
-    """Who does the work: see `segue agent list`; others take over when the first cannot."""
+    """Who does the work: see `segue doctor --agents`; others take over when the first cannot."""
     model: str | None = None
     """The agent's model; its own default if unset."""
     escalate: bool = False
@@ -292,7 +272,7 @@ class Settings(Options, frozen=True):
     source: Path | None = None
     """The plan, Spec Kit folder or other source that `segue run` uses when none is named."""
     source_kind: str | None = None
-    """The kind of the source, where it is not recognised: `segue plugins`."""
+    """The kind of the source, where it is not recognised."""
     repo: Path | None = None
     """The repository to work in when none is named."""
     commit: Literal["task", "phase", "never"] = "task"
@@ -304,14 +284,9 @@ class Settings(Options, frozen=True):
     your branch if unset."""
     jobs: Annotated[int, Meta(ge=1, le=64)] = 1
     """How many tasks to work on at once, each in a git worktree of its own."""
-    merge_union: tuple[str, ...] = ()
-    """With `jobs`: files that are merged line by line where two tasks add to the same place, such as
-    `CHANGELOG.md`."""
     lane_setup: Commands = Commands()
     """With `jobs`: commands that make a lane ready, e.g. `["npm ci"]`. They run when it is new, and again
     when a lock file differs at the start of a task."""
-    lane_copy: tuple[str, ...] = ()
-    """With `jobs`: what each lane gets a copy of, of files that git ignores (globs), such as `.env`."""
     lane_link: tuple[str, ...] = ()
     """With `jobs`: what the lanes share with your work tree, of files that git ignores (globs), such as
     `node_modules`."""
@@ -327,32 +302,18 @@ class Settings(Options, frozen=True):
     """How often `segue follow` sends feedback on a pull request back to the agent."""
     allow_no_change: bool = False
     """Let a task succeed without changing anything."""
-    plan_format: Literal["auto", "strict"] = "auto"
-    """`strict` reads nothing but headings that are exactly `## Task N`."""
-    task_list: Literal[1, 2] | None = None
-    """Which list counts where a `tasks.md` has two of the same tasks; asked if unset."""
-    boxes: Literal["tasks", "all"] = "tasks"
-    """Which boxes of a `tasks.md` are tasks: those with ids and those among them, or
-    all, in top-down order."""
-    verify: Literal["task", "strict"] = "task"
-    """`strict` judges every task of a story by all of its scenarios; `task` does so at the story's last open
-    task."""
-    judged_by: AgentNames | None = None
+    judged_by: str | None = None
     """Who decides whether a task is done: a model (`llm`), an `agent` in the role `verify` (each with the
-    checks), the `checks` alone, or a list of those who must all agree. If unset: an agent in the flow
-    `build`; else a model if it is described or has a key, otherwise the agent."""
+    checks), or the `checks` alone. If unset: an agent in the flow `build`; else a model if it is described or
+    has a key, otherwise the agent."""
     require: Level | None = None
     """The least proof a task needs: `changed`, `checked`, `tested` or `independent`; if unset, nothing may
     speak against it."""
     kinds: dict[str, TaskKindName] = {}
     """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
     other tasks are recognised."""
-    criteria: tuple[Literal["constitution"], ...] = ()
-    """More that every task is judged by: `constitution` means the principles of Spec Kit's."""
     ignore_checklists: bool = False
     """Start a Spec Kit feature although its checklists have unchecked items."""
-    hooks: dict[str, Argv] = {}
-    """Commands for the hooks of Spec Kit's extensions, by their name; `"skip"` leaves one out."""
     checks: Commands = Commands()
     """Commands that must succeed before a task is done, e.g. `["pytest -q"]`."""
     control_files: tuple[str, ...] = ()
@@ -372,9 +333,6 @@ class Settings(Options, frozen=True):
     `deployment`."""
     replan: Literal["caveats", "always", "never"] = "caveats"
     """When to revise the rest of a plan made by an agent, after each step."""
-    resolve: Literal["judge", "random"] = "judge"
-    """Who decides what follows a failed verdict of a build: the `judge`, or chance (`random`): so reports
-    can tell what helps."""
     plan_changed: Literal["ask", "keep", "restart"] = "ask"
     """What to do when the plan has changed since one of its tasks was completed, when the repository does not
     contain the commits of completed tasks, or when another folder may be the same repository."""
@@ -387,9 +345,6 @@ class Settings(Options, frozen=True):
     gates: tuple[Literal["plan", "checkpoint", "task"], ...] = ()
     """Where a run waits until a person lets it continue: after the `plan` of a build was made, after each
     `checkpoint` of `tasks.md`, after each `task`."""
-    summary: str | None = None
-    """Where a run writes a summary in Markdown when it ends: a file, or `github` for the job summary of
-    GitHub Actions."""
     isolation: Literal["auto", "bwrap", "namespaces", "landlock", "container", "none", "require"] = "auto"
     """The sandbox of agents and checks: `auto` takes the strongest that works here, and `require` starts
     nothing without one."""
@@ -413,23 +368,17 @@ class Settings(Options, frozen=True):
     judges: dict[str, dict[str, Any]] = {}
     """Options per judge that is a plug-in."""
     deliveries: dict[str, dict[str, Any]] = {}
-    """Options per delivery: see `segue help pull-requests`."""
+    """Options per delivery: see `docs/guides/pull-requests.md`."""
     flows: dict[str, FlowSettings] = {}
     """Flows of your own, each a list of phases."""
     reviewers: dict[str, dict[str, Any]] = {}
-    """Options per reviewer: see `segue help reviewing`."""
+    """Options per reviewer: see `docs/guides/reviewing.md`."""
     agents: dict[str, dict[str, Any]] = {}
-    """Options per agent: see `segue agent schema NAME`."""
+    """Options per agent: see `docs/guides/agents.md`."""
     acp: dict[str, dict[str, Any]] = {}
-    """More agents that speak the Agent Client Protocol: see `segue help agents`."""
-
-    @property
-    def search_service(self) -> str | None:
-        """Return the service that searches the web, named in a table of a part; None: an agent does."""
-        service: str | None = getattr(getattr(self, "search", None), "service", None)
-        return service
+    """More agents that speak the Agent Client Protocol: see `docs/guides/agents.md`."""
 
     def part(self, table: str, kind: type[T]) -> T:
-        """Return the table of a part as its type; the defaults if nobody has set any of it."""
-        found: T | None = getattr(self, table, None)  # a field of `part_tables.settings_kind`
+        """Return the table of a feature as its type; the defaults if nobody has set any of it."""
+        found: T | None = getattr(self, table, None)  # a field of `feature_tables.settings_kind`
         return kind() if found is None else found

@@ -1,4 +1,4 @@
-"""Settings as the tree that a file or the environment spells: dotted names, variables, old names."""
+"""Settings as the tree that a file or the environment spells: dotted names, variables, other names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segue.domain.errors import UsageError
-from segue.domain.text import suggest
 
 PREFIX = "SEGUE_"
 NOT_SETTINGS = {
@@ -17,15 +16,10 @@ NOT_SETTINGS = {
 }
 """Variables that Segue sets for agents or reads elsewhere."""
 
-_SIMULATORS = "SEGUE_SIM_"
-SIMULATORS = {
-    f"{_SIMULATORS}{name}" for name in ("ACP", "ACP_FAULTS", "AGENT", "FAULTS", "LOGGED_IN", "STET")
-}
-"""Variables of the simulators in `segue sim`."""
 
 _KEEP_CASE = ("KINDS", "ENV", "READ_ENV", "OWN_ENV")
 """Tables whose keys are names of tasks or variables: an environment variable keeps their case."""
-_FLAT_TABLES = ("kinds", "hooks")
+_FLAT_TABLES = ("kinds",)
 """Tables whose keys may contain dots, such as the task 2.1."""
 
 Tree = dict[str, Any]
@@ -39,51 +33,18 @@ OLD_NAMES = {
     "sandbox": "agents.cursor.sandbox",
     "max_address_rounds": "review.max_address_rounds",
     "phase_timeout_sec": "limits.phase_timeout",
-    "max_resolutions": "limits.resolutions",
-    "judges": "judged_by",
-    "judge.max_wait": "limits.patience",
-    "store.patience": "limits.patience",
-    "final.timeout": "check_timeout",
-    "commits_missing": "plan_changed",
-    "order": "jobs",
-    "continue_with_remaining_tasks": "on_failure",
-    "delivery_per": "",
-    "diagnostics.output_bytes": "",
-    "gc.keep_days": "",
-    "judge.structured": "",
-    "notify.answers.expires": "",
-    "notify.desktop.timeout": "",
-    "notify.ntfy.attempts": "",
-    "notify.slack.attempts": "",
-    "notify.webhook.attempts": "",
-    "provider.depth": "",
-    "provider.output_bytes": "",
-    "relay.audit_bytes": "",
-    "relay.audit_files": "",
 }
-"""Old name of a setting → its name now, or nothing for one that is gone. Old files keep working."""
-_OLD_VALUES = {("plan_format", "lenient"): "auto"}
-"""Setting and old value → its value now."""
-_WORDS = {"continue_with_remaining_tasks": ("continue", "stop")}
-"""Old name of a setting that was true or false → what these are now."""
+"""Other names that documents use for settings → their names."""
 
 
 def read_environment(environ: Mapping[str, str]) -> Tree:
     """Return the settings among the variables."""
     values: Tree = {}
     for name, text in environ.items():
-        ours = name.startswith(PREFIX) and name not in NOT_SETTINGS and name not in SIMULATORS
+        ours = name.startswith(PREFIX) and name not in NOT_SETTINGS
         if ours and text != "":
-            _check_simulator(name)
             put(values, _path_of(name[len(PREFIX) :]), _parse(name, text))
     return values
-
-
-def _check_simulator(name: str) -> None:
-    """Refuse a variable for a simulator that none of them reads."""
-    if name.startswith(_SIMULATORS):
-        message = f"{name}: no simulator reads this variable.{suggest(name, sorted(SIMULATORS), '{}')}"
-        raise UsageError(message, hint="See: segue help rehearsing")
 
 
 def _path_of(variable: str) -> str:
@@ -149,41 +110,15 @@ def name_variable(path: str) -> str:
 
 
 def present_names(values: Tree) -> list[tuple[str, Any]]:
-    """Return the settings of one layer under the names that they have now; those that are gone are left out.
-
-    A present name counts more than an old one, but for `order`: it let tasks wait for each other whatever
-    `jobs` said.
-    """
+    """Return the settings of one layer under their own names, which count more than other ones."""
     given = dict(leaves(values))
     found = {name: value for name, value in given.items() if name not in OLD_NAMES or isinstance(value, dict)}
-    for old, new in OLD_NAMES.items():
-        if old == "order":
-            found |= {"jobs": 1} if str(given.get(old)).lower() in YES else {}
-        elif new and old in given and not isinstance(given[old], dict):
-            found.setdefault(new, _translate(old, given[old]))
-    for name, was in _OLD_VALUES:
-        if found.get(name) == was:
-            found[name] = _OLD_VALUES[name, was]
+    for old, new in find_old_names(values):
+        found.setdefault(new, given[old])
     return list(found.items())
 
 
-def _translate(old: str, value: Any) -> Any:
-    """Return the value of a setting under its present name."""
-    if old not in _WORDS:
-        return value
-    yes, no = _WORDS[old]
-    return yes if str(value).lower() in YES else no
-
-
 def find_old_names(values: Tree) -> list[tuple[str, str]]:
-    """Return the old names in a tree, each with the new one, and old values in the same way."""
+    """Return the other names in a tree, each with the setting's own; a table of that name is none."""
     given = dict(leaves(values))
-    names = [(old, new) for old, new in OLD_NAMES.items() if not isinstance(given.get(old, {}), dict)]
-    changed = [(name, was, name, now) for (name, was), now in _OLD_VALUES.items() if given.get(name) == was]
-    changed += [
-        (old, str(given[old]).lower(), new, _translate(old, given[old]))
-        for old, new in names
-        if old in _WORDS
-    ]
-    plain = [(old, new) for old, new in names if old not in _WORDS]
-    return plain + [(f"{old} = {was}", f"{new} = {now}") for old, was, new, now in changed]
+    return [(old, new) for old, new in OLD_NAMES.items() if not isinstance(given.get(old, {}), dict)]

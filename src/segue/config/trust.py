@@ -21,9 +21,8 @@ from segue.config.files import is_foreign
 from segue.config.settings import Settings
 from segue.domain.amounts import list_some
 from segue.domain.errors import UsageError
-from segue.domain.installed import known_table
 from segue.domain.options import PROJECT_FILES
-from segue.domain.part import PartTable
+from segue.plugins import TABLES, FeatureTable
 from segue.system.reading import UnsafeFile, read_file, work_tree
 
 VARIABLE = "SEGUE_TRUST"
@@ -39,11 +38,11 @@ HARMLESS = frozenset(
 
 CONFINED = HARMLESS | frozenset(
     (
-        *("flow", "allow_dirty", "base", "worktree_end", "merge_union", "follow_rounds", "allow_no_change"),
-        *("plan_format", "task_list", "boxes", "verify", "judged_by", "require", "criteria"),
-        *("ignore_checklists", "control_files", "known_failures", "check_timeout", "plan_changed", "resolve"),
+        *("flow", "allow_dirty", "base", "worktree_end", "follow_rounds", "allow_no_change"),
+        *("judged_by", "require"),
+        *("ignore_checklists", "control_files", "known_failures", "check_timeout", "plan_changed"),
         *("on_failure", "max_consecutive_task_failures", "gates", "proof.independent"),
-        *("proof.combine", "proof.exam_rounds", "proof.exam_cost_usd"),
+        *("proof.exam_rounds", "proof.exam_cost_usd"),
         *("proof.mutants", "proof.sharpness", "proof.mutant_seconds", "judge.timeout"),
         *("judge.max_evidence_bytes", "diagnostics.timeout"),
         *("limits.phase_timeout", "limits.idle_timeout", "limits.run_timeout", "limits.kill_grace"),
@@ -136,25 +135,25 @@ def is_confined(name: str, value: Any) -> bool:
 def _is_among(names: frozenset[str], name: str, value: Any) -> bool:
     if name == "source":
         return _stays_inside(value)
-    names = names | _of_part(name, names is HARMLESS)
+    names = names | _of_feature(name, names is HARMLESS)
     if value == {}:
         return any(known.startswith(f"{name}.") for known in names)
     tables = name.split(".")[:-1]
     return name in names or any(f"{'.'.join(tables[:end])}.*" in names for end in range(1, len(tables) + 1))
 
 
-def _of_part(name: str, harmless: bool) -> frozenset[str]:
-    """Return what the part says whose setting this is; those of the core are listed above."""
-    table = _part_table(name)
+def _of_feature(name: str, harmless: bool) -> frozenset[str]:
+    """Return what the feature says whose setting this is; those of the core are listed above."""
+    table = _feature_table(name)
     if table is None:
         return frozenset()
     named = table.harmless if harmless else (*table.harmless, *table.confined)
     return frozenset(f"{name.partition('.')[0]}.{one}" for one in named)
 
 
-def _part_table(name: str) -> PartTable | None:
+def _feature_table(name: str) -> FeatureTable | None:
     first = name.partition(".")[0]
-    return None if first in Settings.__struct_encode_fields__ else known_table(first)
+    return None if first in Settings.__struct_encode_fields__ else TABLES.get(first)
 
 
 def _stays_inside(value: Any) -> bool:
@@ -259,11 +258,11 @@ def _key(file: Path) -> str:
 _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("agents", "acp"), "starts programs as agents, with these options and variables"),
     (("checks", "check_setup", "check_teardown", "smoke"), "runs commands to check the work"),
-    (("hooks", "final", "reviewers"), "runs commands before, beside and after the work"),
+    (("final", "reviewers"), "runs commands before, beside and after the work"),
     (("git",), "decides which hooks are checked, and which programs git starts"),
     (("proof.scenarios",), "starts the finished program and sends it requests"),
     (
-        ("state_dir", "database_url", "repo", "source", "log", "summary"),
+        ("state_dir", "database_url", "repo", "source", "log"),
         "decides where Segue reads and writes",
     ),
     (
@@ -273,7 +272,7 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("sources", "source_kind"), "reads tasks through a plug-in"),
     (
         (
-            *("require", "judged_by", "verify", "criteria", "gates", "allow_no_change", "known_failures"),
+            *("require", "judged_by", "gates", "allow_no_change", "known_failures"),
             *(
                 "control_files",
                 "flow",
@@ -286,7 +285,7 @@ _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
                 "proof",
                 "ignore_checklists",
             ),
-            *("plan_format", "task_list", "boxes", "plan_changed", "resolve", "check_timeout"),
+            *("plan_changed", "check_timeout"),
         ),
         "decides what counts as done, and who says so",
     ),
@@ -307,7 +306,7 @@ def explain(names: Iterable[str]) -> dict[str, list[str]]:
             found.setdefault(meaning, []).append(name)
             wanted.remove(name)
     for name in wanted:
-        table = _part_table(name)
+        table = _feature_table(name)
         found.setdefault(table.meaning if table else _OTHER, []).append(name)
     return found
 

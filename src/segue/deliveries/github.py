@@ -126,9 +126,6 @@ class _Remark(Struct, frozen=True, kw_only=True):
 class GitHub:
     """One repository on GitHub."""
 
-    service = "GitHub"
-    sign = "#"
-
     def __init__(self, place: HostedPlace, key: str, clean: Callable[[str], str]) -> None:
         self._place = place
         access = GithubAccess(place.api, key)

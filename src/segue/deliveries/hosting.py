@@ -1,4 +1,4 @@
-"""Where a repository is hosted, and what GitHub and GitLab have in common: requests, jobs, threads."""
+"""Where a repository is on GitHub, with which token, and what is said of its pull requests: jobs, threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
@@ -16,17 +16,17 @@ from segue.ports import Problem
 from segue.system.github import ENTERPRISE_TOKENS, TOKENS, ask_gh
 from segue.system.http.rest import Refused, RestWords
 
-WORDS = RestWords("The work is on its branch.", "api in [deliveries.pr]", "segue help pull-requests")
+WORDS = RestWords("The work is on its branch.", "api in [deliveries.pr]", "docs/guides/pull-requests.md")
 
 
 class PullRequest(Struct, frozen=True, kw_only=True):
-    """A pull request, or a merge request as GitLab calls it."""
+    """A pull request."""
 
     number: int
     url: str
     branch: str
     head: str
-    """The commit that the service knows as its newest."""
+    """The commit that GitHub knows as its newest."""
     base: str
     state: Literal["open", "merged", "closed"]
     draft: bool
@@ -79,59 +79,12 @@ class ReviewThread(Struct, frozen=True, kw_only=True):
     """True if it is the text of a review that requests changes."""
 
 
-class Hosting(Protocol):
-    """One repository on one service."""
-
-    @property
-    def service(self) -> str:
-        """How people call it."""
-
-    @property
-    def sign(self) -> str:
-        """What is written before the number of a pull request."""
-
-    async def check(self) -> list[Problem]:
-        """Return what keeps us from opening pull requests there."""
-
-    async def find(self, branch: str) -> list[PullRequest]:
-        """Return the pull requests from a branch, in any state, the newest first."""
-
-    async def read(self, number: int) -> PullRequest:
-        """Return a pull request, with what is known about conflicts."""
-
-    async def open(self, branch: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
-        """Open one; raises Refused, also when there is one already."""
-
-    async def rewrite(self, request: PullRequest, body: str) -> None:
-        """Replace its text."""
-
-    async def make_ready(self, request: PullRequest) -> None:
-        """Turn a draft into one that may be merged."""
-
-    async def relabel(self, request: PullRequest, add: Sequence[str], remove: Sequence[str]) -> None:
-        """Change its labels; one that does not exist yet is made."""
-
-    async def jobs(self, request: PullRequest) -> CiReport:
-        """Return what CI says about its newest commit."""
-
-    async def threads(self, request: PullRequest) -> list[ReviewThread]:
-        """Return the threads that are not resolved, the oldest first."""
-
-    async def reply(self, request: PullRequest, thread: str, text: str, mark: str) -> None:
-        """Answer in a thread, once per mark; where the service lets us, the thread is resolved."""
-
-
 _SCP = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)")
-_GITHUB, _GITLAB = "github", "gitlab"
-_KEYS = {"github.com": TOKENS, _GITHUB: ENTERPRISE_TOKENS, _GITLAB: ("GITLAB_TOKEN",)}
-"""The variables with a token, as the services' own tools read them; one of github.com counts for it alone."""
 
 
 class PullRequestOptions(Options, frozen=True):
     """The table `[deliveries.pr]`."""
 
-    service: Literal["github", "gitlab"] | None = None
-    """Where the repository is; recognised by the host of `origin` if unset."""
     api: WebAddress | None = None
     """The address of the API, for a server of your own; derived from the host of `origin` if unset."""
     project: Annotated[str, Meta(pattern="^[^/ ]+(/[^/ ]+)+$")] | None = None
@@ -141,9 +94,8 @@ class PullRequestOptions(Options, frozen=True):
 
 
 class HostedPlace(Struct, frozen=True):
-    """A repository as a service knows it."""
+    """A repository as GitHub knows it."""
 
-    service: str
     host: str
     api: str
     project: str
@@ -172,11 +124,14 @@ def read_remote(address: str) -> tuple[str, str]:
 def find_place(options: PullRequestOptions, remote: str) -> HostedPlace | Problem:
     """Return where the repository is hosted, or what is missing to know it."""
     host, path = read_remote(remote)
-    service = options.service or _recognise(host)
-    if service is None:
+    known = _api(host)
+    if known or not host:
+        known = os.environ.get("GITHUB_API_URL", "").strip() or known
+    api = options.api or known
+    if not api:
         return Problem(
-            f"origin is {remote or 'not set'}, which is neither on GitHub nor on GitLab.",
-            'Name the service in segue.toml: [deliveries.pr] service = "github" or "gitlab", api = "https://…"',
+            f"origin is {remote or 'not set'}, which is not on GitHub.",
+            'For a server of your own, set it in segue.toml: [deliveries.pr] api = "https://…/api/v3"',
         )
     project = options.project or path
     if "/" not in project:
@@ -184,37 +139,24 @@ def find_place(options: PullRequestOptions, remote: str) -> HostedPlace | Proble
             f"The address of origin, {remote}, does not name an owner and a repository.",
             'Set it in segue.toml: [deliveries.pr] project = "OWNER/NAME"',
         )
-    if not host and options.api is None and not (service == _GITHUB and "GITHUB_API_URL" in os.environ):
-        return Problem(
-            f"origin is {remote}, so the address of the API is not known.",
-            'Set it in segue.toml: [deliveries.pr] api = "https://…"',
-        )
-    return HostedPlace(service, host, (options.api or _api(service, host)).rstrip("/"), project)
+    return HostedPlace(host, api.rstrip("/"), project)
 
 
-def _recognise(host: str) -> str | None:
-    parts = re.split(r"[.:]", host)
-    return next((name for name in (_GITHUB, _GITLAB) if name in parts), None)
-
-
-def _api(service: str, host: str) -> str:
-    if service == _GITHUB and (set_by_user := os.environ.get("GITHUB_API_URL", "").strip()):
-        return set_by_user
-    if service == _GITLAB:
-        return f"https://{host}/api/v4"
+def _api(host: str) -> str:
+    """Return where the API of a host is that calls itself GitHub; empty for another one."""
     if host == "github.com" or host.endswith(".ghe.com"):
         return f"https://api.{host}"
-    return f"https://{host}/api/v3"
+    return f"https://{host}/api/v3" if "github" in re.split(r"[.:]", host) else ""
 
 
 def key_names(place: HostedPlace, named: bool) -> Sequence[str]:
-    """Return the variables that may have the key; `named`: a person has named the service or its API."""
-    own = _KEYS[place.service]
-    if place.service == _GITLAB:
-        return own
+    """Return the variables that may have the key; `named`: a person has named the API.
+
+    One of github.com counts for it alone.
+    """
     if place.host == "github.com":
-        return _KEYS["github.com"]
-    return (*own, *_KEYS["github.com"]) if named else own
+        return TOKENS
+    return (*ENTERPRISE_TOKENS, *TOKENS) if named else ENTERPRISE_TOKENS
 
 
 def find_key(place: HostedPlace, named: bool, folder: Path) -> str:
@@ -222,10 +164,10 @@ def find_key(place: HostedPlace, named: bool, folder: Path) -> str:
     for name in key_names(place, named):
         if found := os.environ.get(name, "").strip():
             return found
-    return ask_gh(place.host, folder) if place.service == _GITHUB and place.host else ""
+    return ask_gh(place.host, folder) if place.host else ""
 
 
 def explain_unseen(place: HostedPlace, refused: Refused) -> Problem:
-    """Say why a service does not show the repository."""
+    """Say why GitHub does not show the repository."""
     why = "does not exist, or the token may not see it" if refused.status == 404 else refused.said
     return Problem(f"{place.project} on {place.host or place.api}: {why}.", refused.hint, 4)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from segue.deliveries.hosting import (
     HostedPlace,
-    Hosting,
     PullRequest,
     PullRequestOptions,
     ReviewThread,
@@ -20,23 +20,24 @@ from segue.deliveries.hosting import (
 )
 from segue.domain.delivery import Delivered, Feedback, FeedbackItem, FeedbackKind, Target
 from segue.domain.errors import CredentialsError, NeedsHuman, SegueError, UsageError
-from segue.domain.installed import find_variant
 from segue.ports import Delivery, Handover, Problem
 from segue.system.http.rest import Refused
 from segue.system.redact import Redactor
 from segue.system.services import Services
 
+if TYPE_CHECKING:
+    from segue.deliveries.github import GitHub
+
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|[\x00-\x08\x0b-\x1f\x7f]")
-_STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z (?:\d\d[OE][+ ]?)?")
-_SECTION = re.compile(r"section_(?:start|end):\d+:\S*")
+_STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ")
 _FAILS = re.compile(
     r"##\[error\]|^E  |\bERROR\b|\bError:|\berror(?:\[\w+\])?:|\bFAIL(?:ED|URES?)?\b|Traceback \(most|panic:"
     r"|^not ok |AssertionError|✗|✖"
 )
-_LAST = re.compile(r"##\[error\]Process completed with exit code|ERROR: Job failed")
+_LAST = re.compile(r"##\[error\]Process completed with exit code")
 _BEFORE, _AFTER = 30, 60
 MOST_BODY = 60_000
-"""GitHub takes 65,536 characters; GitLab takes more."""
+"""GitHub takes 65,536 characters."""
 
 
 def mark_of(run: str) -> str:
@@ -85,7 +86,7 @@ def is_reply(text: str) -> bool:
 
 def cut_log(log: str, most: int = 6000) -> str:
     """Return the part of a log that shows the failure, without colours and times."""
-    lines = [_STAMP.sub("", _SECTION.sub("", _ANSI.sub("", line))).rstrip() for line in log.splitlines()]
+    lines = [_STAMP.sub("", _ANSI.sub("", line)).rstrip() for line in log.splitlines()]
     end = next((number for number, line in enumerate(lines) if _LAST.search(line)), len(lines))
     lines = lines[: end + 1]
     named = [number for number, line in enumerate(lines[:end]) if _FAILS.search(line)]
@@ -116,7 +117,7 @@ _MOST_LOGS = 24_000
 
 
 class PullRequestDelivery(Delivery):
-    """Proposes the work of a run as a pull request on GitHub or a merge request on GitLab."""
+    """Proposes the work of a run as a pull request on GitHub."""
 
     Options = PullRequestOptions
     name = "pr"
@@ -125,10 +126,10 @@ class PullRequestDelivery(Delivery):
     def __init__(self, options: PullRequestOptions, services: Services) -> None:
         self._options = options
         self._services = services
-        self._known: dict[str, Hosting] = {}
+        self._known: dict[str, GitHub] = {}
 
     async def check(self, target: Target) -> list[Problem]:
-        """Return what is missing: a service, a token, a right."""
+        """Return what is missing: GitHub, a token, a right."""
         place = find_place(self._options, target.remote)
         if isinstance(place, Problem):
             return [place]
@@ -155,7 +156,7 @@ class PullRequestDelivery(Delivery):
         found = await self._find(hosting, work)
         if found is not None and found.state != "open":
             return self._describe(
-                hosting, found, work, f"was {found.state} before the work ended, so nothing was pushed"
+                found, work, f"was {found.state} before the work ended, so nothing was pushed"
             )
         await work.push()
         draft = not work.ready
@@ -169,10 +170,10 @@ class PullRequestDelivery(Delivery):
         if body != found.body:
             await hosting.rewrite(found, body)
         said = await self._label(hosting, found, work)
-        return self._describe(hosting, found, work, said, draft=found.draft and not makes_ready)
+        return self._describe(found, work, said, draft=found.draft and not makes_ready)
 
     async def feedback(self, target: Target, delivered: Delivered) -> Feedback | None:
-        """Return what CI, reviewers and the service itself say about the request."""
+        """Return what CI, reviewers and GitHub itself say about the request."""
         if not delivered.number:
             return None
         hosting = self._hosting(target)
@@ -205,20 +206,20 @@ class PullRequestDelivery(Delivery):
             request = await hosting.read(delivered.number)
             await hosting.reply(request, item.thread, f"{text}\n\n{reply_mark(mark)}", reply_mark(mark))
 
-    async def _find(self, hosting: Hosting, work: Handover) -> PullRequest | None:
+    async def _find(self, hosting: GitHub, work: Handover) -> PullRequest | None:
         """Return the run's request: an open one from its branch, or else one with its mark."""
         known = await hosting.find(work.branch)
         opened = [one for one in known if one.state == "open"]
         ours = [one for one in known if is_ours(one.body, work.run)]
         return next(iter([*[one for one in opened if one in ours], *opened, *ours]), None)
 
-    async def _create(self, hosting: Hosting, work: Handover, draft: bool) -> PullRequest:
+    async def _create(self, hosting: GitHub, work: Handover, draft: bool) -> PullRequest:
         body = write_body("", work.run, work.text, draft)
         try:
             return await hosting.open(work.branch, work.target.base, work.title, body, draft)
         except Refused as refused:
             # Another process, or one that was killed, may have opened it: there is never a second one.
-            found = await self._find(hosting, work) if refused.status in (409, 422) else None
+            found = await self._find(hosting, work) if refused.status == 422 else None
             if found is not None:
                 return found
             if refused.status == 422 and draft and "draft" in refused.said.lower():
@@ -230,7 +231,7 @@ class PullRequestDelivery(Delivery):
                 hint=refused.hint or f"Fix that, then: segue resume {work.run}",
             ) from refused
 
-    async def _label(self, hosting: Hosting, request: PullRequest, work: Handover) -> str:
+    async def _label(self, hosting: GitHub, request: PullRequest, work: Handover) -> str:
         """Label the request by its level of proof; return a word about it when that is not possible."""
         label = f"{_LABEL}{work.level or 'incomplete'}"
         old = [one for one in request.labels if one.startswith(_LABEL) and one != label]
@@ -244,10 +245,10 @@ class PullRequestDelivery(Delivery):
         return ""
 
     def _describe(
-        self, hosting: Hosting, request: PullRequest, work: Handover, said: str = "", draft: bool = False
+        self, request: PullRequest, work: Handover, said: str = "", draft: bool = False
     ) -> Delivered:
         kind = "draft pull request" if draft else "pull request"
-        words = f"The work is in {kind} {hosting.sign}{request.number}: {request.url}"
+        words = f"The work is in {kind} #{request.number}: {request.url}"
         return Delivered(
             words=f"{words} It {said}." if said else words,
             merged=request.state == "merged",
@@ -277,40 +278,36 @@ class PullRequestDelivery(Delivery):
         said = [f"Comments of {name} do not count ({number}): {why}." for name, number in strangers.items()]
         return counted, said
 
-    def _hosting(self, target: Target) -> Hosting:
+    def _hosting(self, target: Target) -> GitHub:
         place = find_place(self._options, target.remote)
         if isinstance(place, Problem):
             raise UsageError(place.message, kept="The work is on its branch.", hint=place.fix)
         return self._open(place)
 
-    def _open(self, place: HostedPlace) -> Hosting:
-        """Return the service with its token; raises CredentialsError when there is none."""
+    def _open(self, place: HostedPlace) -> GitHub:
+        """Return the repository with its token; raises CredentialsError when there is none."""
         known = self._known.get(place.api + place.project)
         if known is not None:
             return known
         options = self._options
-        named = options.service is not None or options.api is not None
+        named = options.api is not None
         key = find_key(place, named, self._services.state_dir)
         if not key:
             names = " or ".join(key_names(place, named))
-            login = ", or log in with: gh auth login" if place.service == "github" else ""
             raise CredentialsError(
                 f"There is no token for {place.host or place.api}, so no pull request can be opened.",
                 kept="Nothing was started.",
-                hint=f"Set {names}{login}. What it must be allowed to do: `segue help pull-requests`",
+                hint=f"Set {names}, or log in with: gh auth login. "
+                "What it must be allowed to do: docs/guides/pull-requests.md",
             )
         own, redactor = Redactor([key]), self._services.redactor
 
         def clean(text: str) -> str:
             return own.text(redactor.text(text))
 
-        if place.service == "github":
-            from segue.deliveries.github import GitHub
+        from segue.deliveries.github import GitHub
 
-            hosting: Hosting = GitHub(place, key, clean)
-        else:
-            what = f"Proposing work on {place.host or place.api}, a server of {place.service},"
-            hosting = find_variant("hostings", place.service, what)(place, key, clean)
+        hosting = GitHub(place, key, clean)
         self._known = {place.api + place.project: hosting}
         return hosting
 

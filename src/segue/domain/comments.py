@@ -6,7 +6,9 @@ import ast
 import re
 
 _QUOTED = r'"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'"
-_C = rf"(?P<comment>//[^\n]*|/\*.*?\*/)|{_QUOTED}|`[^`]*`"
+_BEGINS = r"(?<![^\s;{},)])"
+"""Before a comment; elsewhere the same letters may be part of an address or of a regular expression."""
+_C = rf"(?P<comment>{_BEGINS}(?://[^\n]*|/\*.*?\*/))|\"{3}.*?\"{3}|{_QUOTED}|`[^`]*`|\burl\([^)\n]*\)"
 _HASH = rf"(?P<comment>(?:(?<=\s)|^)#[^\n]*)|{_QUOTED}"
 _CSS = rf"(?P<comment>/\*.*?\*/)|{_QUOTED}"
 _DASH = rf"(?P<comment>--[^\n]*|/\*.*?\*/)|{_QUOTED}"
@@ -22,6 +24,13 @@ _GRAMMARS = {
     _MARKUP: "html htm xml svg vue svelte",
 }
 """How comments begin and end, and what only looks like one."""
+_UNCLEAR = {
+    _C: re.compile(r"[\"`]|<<<"),
+    _HASH: re.compile(r"[\"'`]|<<[-~]?\w|[:-][ \t]+[|>][-+\d]*[ \t]*$", re.MULTILINE),
+    _CSS: re.compile(r"[\"']"),
+    _DASH: re.compile(r"[\"']|\$\w*\$|\[=*\["),
+}
+"""What is left beside comments and strings where a text of several lines may look like a comment."""
 _BY_SUFFIX = {suffix: grammar for grammar, suffixes in _GRAMMARS.items() for suffix in suffixes.split()}
 _BY_NAME = dict.fromkeys(("Makefile", "makefile", "GNUmakefile", "Dockerfile", "justfile"), _HASH)
 _FOR_COMPILERS = r"^\W*(?:go:|\+build|cgo\b|@\w|syntax=|frozen_string_literal|-\*-)|^#!"
@@ -51,6 +60,8 @@ def differ_in_comments(
     if grammar is None:
         return False
     keeps_indent = grammar is _HASH
+    if _is_unclear(before, grammar) or _is_unclear(after, grammar):
+        return False
     return _strip(before, grammar, keeps_indent, kept) == _strip(after, grammar, keeps_indent, kept)
 
 
@@ -73,6 +84,11 @@ def has_examples(text: str) -> bool:
     return _EXAMPLE.search(text) is not None
 
 
+def _is_unclear(text: str, grammar: str) -> bool:
+    unclear = _UNCLEAR.get(grammar)
+    return unclear is not None and unclear.search(re.sub(grammar, " ", text, flags=_FLAGS)) is not None
+
+
 def _strip(text: str, grammar: str, keeps_indent: bool, kept: re.Pattern[str]) -> list[str]:
     """Return the lines without comments, but with those that somebody obeys."""
     example = False
@@ -85,7 +101,9 @@ def _strip(text: str, grammar: str, keeps_indent: bool, kept: re.Pattern[str]) -
         fences = comment.count("```")
         runs = example or has_examples(comment)
         example ^= bool(fences % 2)
-        return comment if runs or kept.match(comment) else " "
+        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        is_doubtful = grammar is _C and ("/" in line or "</" in comment)  # as in expressions and markup
+        return comment if runs or is_doubtful or kept.match(comment) else " "
 
     bare = re.sub(grammar, keep, text, flags=_FLAGS)
     lines = (line.rstrip() if keeps_indent else line.strip() for line in bare.splitlines())

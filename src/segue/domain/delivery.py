@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Literal
 
 from msgspec import Struct
 
-from segue.domain.pattern import pattern
 from segue.domain.results import Output
 
-_TASK = pattern(r"pr-(ci|review|conflict)-[0-9]+|(combined)-\w+-[0-9]+")
+_TASK = re.compile(r"pr-(ci|review|conflict)-[0-9]+")
 
 
 class Target(Struct, frozen=True):
@@ -49,8 +49,6 @@ class FeedbackKind(StrEnum):
     CI = "ci"
     REVIEW = "review"
     CONFLICT = "conflict"
-    COMBINED = "combined"
-    """Tests that combine tasks fail: no pull request says so, but the run itself."""
 
 
 class FeedbackItem(Struct, frozen=True, kw_only=True):
@@ -87,11 +85,11 @@ class Feedback(Struct, frozen=True, kw_only=True):
 def feedback_kind(key: str) -> FeedbackKind | None:
     """Return what a task that came back is about; None for tasks of a source."""
     found = _TASK.fullmatch(key)
-    return FeedbackKind(found[1] or found[2]) if found else None
+    return FeedbackKind(found[1]) if found else None
 
 
 def is_feedback(key: str) -> bool:
-    """Return whether a task came back, from a pull request or the run itself, and not from its source."""
+    """Return whether a task came back from a pull request, and is not from its source."""
     return _TASK.fullmatch(key) is not None
 
 
@@ -113,7 +111,8 @@ class Handover(Struct, frozen=True, kw_only=True):
     """Whether everything that the run was asked for is done and proven."""
     token: str = ""
     """Names this delivery: a second try after a crash has the same one."""
-    push: Callable[[], Awaitable[None]]
-    """Pushes the branch to the remote under its own name, never by force; raises WorkspaceError."""
+    push: Callable[..., Awaitable[None]]
+    """Pushes the branch to the remote under its own name, never by force; raises WorkspaceError.
+    It may be given options for the server, as `git push -o` sends them."""
     merge: Callable[[], Awaitable[str]]
     """Merges the branch into the one the user is on; returns why that is not possible, or nothing."""

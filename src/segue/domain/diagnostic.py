@@ -6,8 +6,6 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from segue.domain.pattern import pattern
-
 ALLOWED = (
     *("npx tsc", "npx eslint", "npx vitest run", "npx jest", "npm test", "npm run test", "npm run build"),
     *("npm run lint", "npm run typecheck", "npm ls", "pnpm test", "yarn test", "tsc", "eslint"),
@@ -26,12 +24,12 @@ ALLOWED = (
 """What may be run unless the settings say otherwise: each entry allows every command that begins with it."""
 
 _LONGEST = 2000
-_PIECE = pattern(r"'[^']*'|\"[^\"]*\"|.", re.DOTALL)
-_CONTROL = pattern(r"[\x00-\x1f\x7f]")
+_PIECE = re.compile(r"'[^']*'|\"[^\"]*\"|.", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _OPERATORS = frozenset(";|&<>()")
-_EXPANDED = pattern(r"[$`\\]")
-_WILD = pattern(r"\w[\w:.-]*")
-_DRIVE = pattern(r"[A-Za-z]:[\\/]|\\\\")
+_EXPANDED = re.compile(r"[$`\\]")
+_WILD = re.compile(r"\w[\w:.-]*")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 _EVERYWHERE = frozenset(
     [

@@ -3,9 +3,7 @@
 SegueError                    1   unexpected
 ├── UsageError                2   wrong words on the command line or in the configuration
 │   ├── CheckUnready          2   a check of the run cannot start, as it is
-│   ├── UnknownName           2   there is no run, or no task, of this name
 │   └── SourceError           2   the plan (or other source) cannot be read
-│       └── TwoLists          2   it lists the same tasks twice; a person must choose
 ├── WorkspaceError            2   the repository is not fit to start in
 ├── NeedsHuman                3   a task stopped the run
 │   └── AtGate                3   the run waits at a gate until a person lets it continue
@@ -15,7 +13,6 @@ SegueError                    1   unexpected
 ├── ToolMissing               5   a program that is needed cannot be found
 ├── Locked                    6   another run holds the lock
 ├── JudgeFailed               3   the judge gave no usable answer
-├── SearchFailed              1   a search service gave no answer
 ├── StoreError                1   the database cannot be used
 │   ├── QueryError            2   a question in SQL that it cannot answer
 │   ├── DamagedRecord         1   a record that is needed cannot be read
@@ -28,8 +25,6 @@ SegueError                    1   unexpected
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 AGAIN = "give the same command again"
 """What hints end with that may be shown where no run exists; where one does, its session names it instead."""
@@ -61,20 +56,8 @@ class CheckUnready(UsageError):
     """A check cannot start on what the run begins with, so no agent is launched; a person repairs it."""
 
 
-class UnknownName(UsageError):
-    """A word names no run, or no task; `known` are the tasks there are."""
-
-    def __init__(self, what: str, name: str, message: str, *, hint: str, known: Iterable[str] = ()) -> None:
-        super().__init__(message, hint=hint)
-        self.what, self.name, self.known = what, name, tuple(known)
-
-
 class SourceError(UsageError):
     """The source of tasks is missing or cannot be understood."""
-
-
-class TwoLists(SourceError):
-    """The source has two lists of the same tasks; the user must choose."""
 
 
 class WorkspaceError(SegueError):
@@ -151,10 +134,6 @@ class JudgeFailed(SegueError):
     exit_code = 3
 
 
-class SearchFailed(SegueError):
-    """A search service gave no answer."""
-
-
 class UnusableAnswer(Exception):
     """The answer of a model or an agent cannot be used; the text says what to correct."""
 
@@ -170,7 +149,7 @@ class DamagedRecord(StoreError):
         super().__init__(
             f"The record of {name} is damaged{why and f': {why}'}.",
             kept="Everything else that was recorded.",
-            hint="See what can be had: segue db repair",
+            hint="Restore the database from a copy",
         )
 
 

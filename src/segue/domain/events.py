@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
-from segue.domain.installed import event_names, find_event
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.proof import BaseCheck, CheckResult, Level, Proof, Tampering
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Action, CriterionVerdict, Hit, Result, Verdict
+from segue.plugins import EVENTS as FEATURE_EVENTS
+from segue.plugins import import_name
 
 NOT_ISOLATED = "not isolated"
 """What is said everywhere about agents that worked without a sandbox."""
@@ -20,17 +21,13 @@ NOT_ISOLATED = "not isolated"
 
 def join_isolation(before: str, now: str) -> str:
     """Return the sandbox of a run after another session: one session without counts for the whole run."""
-    if before == NOT_ISOLATED or now == "none":  # older runs have another word for it
-        return NOT_ISOLATED
-    return now
+    return NOT_ISOLATED if before == NOT_ISOLATED else now
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing observed. Agents emit `agent.…`; parts have kinds of their own."""
+    """One thing observed. Agents emit `agent.…`; features have kinds of their own."""
 
     type: ClassVar[str] = ""
-    rest: ClassVar[str] = ""
-    """The field for what only some report."""
 
     def describe(self) -> str | None:
         """Return one line for people; of the core's own events, `reports.event_text` has the words."""
@@ -132,6 +129,16 @@ class NoticeGiven(Event, frozen=True):
     text: str
     line: int | None = None
     task: str | None = None
+
+
+class BudgetPassed(Event, frozen=True):
+    """A launch used more than a cap allows, because its agent did not report that in time."""
+
+    type: ClassVar[str] = "budget.passed"
+    task: str
+    """Empty: the launch belongs to the whole run."""
+    text: str
+    """By how much."""
 
 
 class TaskStarted(Event, frozen=True):
@@ -421,10 +428,6 @@ class SearchDone(Event, frozen=True):
     number: int = 1
     failure: str = ""
     build_phase: str | None = None
-    drawn: bool = False
-    """Whether chance chose the search, and not the judge."""
-    made_from: str = ""
-    """Where its words come from: the judge's request or reason, or, where chance chose, the failure."""
 
 
 class DiagnosticRun(Event, frozen=True):
@@ -528,7 +531,6 @@ class Reviewed(Event, frozen=True):
     task: str
     round: int
     findings: int = 0
-    dismissed: int = 0
     failure: str = ""
 
 
@@ -621,7 +623,6 @@ class AgentTool(Event, frozen=True):
     """Something the agent does."""
 
     type: ClassVar[str] = "agent.tool"
-    rest: ClassVar[str] = "details"
     name: str
     input: Any = None
     id: str = ""
@@ -651,6 +652,8 @@ class AgentUsage(Event, frozen=True):
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
+    live: bool = False
+    """Whether the agent reports it in the middle of its work."""
 
     def count(self) -> Usage:
         """Return what it reports, with the cache in the tokens that were read."""
@@ -674,7 +677,6 @@ class AgentEnded(Event, frozen=True):
     """The launch has ended. `facts` are counts and ids that only some agents report."""
 
     type: ClassVar[str] = "agent.ended"
-    rest: ClassVar[str] = "facts"
     ok: bool
     exit_code: int | None = None
     duration: float = 0.0
@@ -713,22 +715,8 @@ class AgentStuck(Event, frozen=True):
     """Seconds after which it is ended if nothing new comes of it; None: it is not."""
 
 
-class AgentRecorded(Event, frozen=True):
-    """What an agent and its model said to each other was recorded, because `record = true`."""
-
-    type: ClassVar[str] = "agent.recorded"
-    file: str
-    """In the folder of the run, on the machine that launched the agent."""
-    requests: int
-    bytes: int
-    version: str = ""
-    """Of the agent's program."""
-    whole: bool = True
-    """Whether nothing was left out and no response was cut."""
-
-
 class UnknownEvent(Event, frozen=True):
-    """An event that cannot be read here: of a part that is not installed or of a newer Segue, or damaged."""
+    """An event that cannot be read here: of a newer Segue or of something that is gone, or damaged."""
 
     name: str
     data: Any = None
@@ -743,18 +731,16 @@ EVENTS: Mapping[str, type[Event]] = {kind.type: kind for kind in Event.__subclas
 
 
 def all_events() -> dict[str, type[Event]]:
-    """Return every kind of event by its name, those of installed parts too."""
-    return {**EVENTS, **{name: kind for name in event_names() if (kind := find_event(name)) is not None}}
-
-
-def is_known(name: str) -> bool:
-    """Return whether events of a kind can be read here."""
-    return _find_kind(name) is not None
+    """Return every kind of event by its name, those of features too."""
+    return {**EVENTS, **{name: import_name(where) for name, where in FEATURE_EVENTS.items()}}
 
 
 @cache
 def _find_kind(name: str) -> type[Event] | None:
-    return EVENTS.get(name) or find_event(name)
+    if name not in FEATURE_EVENTS:
+        return EVENTS.get(name)
+    kind: type[Event] = import_name(FEATURE_EVENTS[name])
+    return kind
 
 
 class Recorded(NamedTuple):
@@ -794,21 +780,6 @@ def event_data(event: Event) -> dict[str, Any]:
     return data
 
 
-def event_schema() -> dict[str, Any]:
-    """Return the JSON Schema of an event: its `type` decides about its `data`."""
-    events = all_events()
-    references, definitions = msgspec.json.schema_components(events.values(), ref_template="#/$defs/{name}")
-    variants = [
-        {
-            "type": "object",
-            "properties": {"type": {"const": name}, "data": reference},
-            "required": ["type", "data"],
-        }
-        for name, reference in zip(events, references, strict=True)
-    ]
-    return {"title": "Event", "oneOf": variants, "$defs": definitions}
-
-
 def parse_event(name: str, text: str) -> Event | None:
     """Decode an event, three times as fast as `read_event`; None if that is not possible."""
     decoder = _find_decoder(name)
@@ -821,7 +792,7 @@ def parse_event(name: str, text: str) -> Event | None:
 @cache
 def _find_decoder(name: str) -> msgspec.json.Decoder[Event] | None:
     kind = _find_kind(name)
-    return None if kind is None or kind.rest else msgspec.json.Decoder(kind)
+    return None if kind is None else msgspec.json.Decoder(kind)
 
 
 def read_event(name: str, data: Any) -> Event:
@@ -829,17 +800,7 @@ def read_event(name: str, data: Any) -> Event:
     kind = _find_kind(name)
     if kind is not None:
         try:
-            return msgspec.convert(_gathered(kind, data), kind)
+            return msgspec.convert(data, kind)
         except msgspec.ValidationError:
             pass
     return UnknownEvent(name, data)
-
-
-def _gathered(kind: type[Event], data: Any) -> Any:
-    """Move what version 1 stored beside the fields into the open one."""
-    name = kind.rest
-    if not name or name in data:
-        return data
-    known = kind.__struct_encode_fields__
-    rest = {key: value for key, value in data.items() if key not in known}
-    return {**data, name: rest} if rest else data

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec import Struct
-
-from segue.domain.pattern import pattern
 
 OFFER = """\
 - A task that is hard can be done. One that contradicts itself or its tests, or needs what only a person \
@@ -19,13 +18,8 @@ quotes the task. If one answer would do, end with {"question": "…"}."""
 CANNOT = "The agent says that this cannot be done: "
 """How the reason of a task begins whose agent has shown why."""
 
-CANNOT_TOOL, ASK_TOOL = "cannot", "ask_person"
-"""The tools of Segue's MCP server by which an agent says the same."""
-
-_TOOL = pattern(rf"segue.*(?<![a-z])(?:{CANNOT_TOOL}|{ASK_TOOL})(?![a-z])|^(?:{CANNOT_TOOL}|{ASK_TOOL})\b")
-_FIELDS = ("cannot", "question", "evidence")
-_START = pattern(r'\{\s*"(?:cannot|question)"')
-_WORD = pattern(r"\w")
+_START = re.compile(r'\{\s*"(?:cannot|question)"')
+_WORD = re.compile(r"\w")
 _TAIL = 8000
 _SHOWN = 5
 
@@ -68,13 +62,6 @@ def find_exit(message: str) -> HonestExit | None:
         return None
     is_last = not _WORD.search(text[end:])
     return way if is_last and (way.cannot.strip() or way.question.strip()) else None
-
-
-def read_exit_call(tool: str, given: object) -> str:
-    """Return the last line that the call of a tool stands for; empty: it is none of these tools."""
-    if not (_TOOL.search(tool) and isinstance(given, dict)):
-        return ""
-    return json.dumps({name: given[name] for name in _FIELDS if given.get(name)})
 
 
 def find_unshown(way: HonestExit, task: str, read: Callable[[str], str | None]) -> list[str]:

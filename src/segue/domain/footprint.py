@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from msgspec import Struct
 
 from segue.domain.kind_words import FRAMEWORK, words
-from segue.domain.pattern import pattern
 from segue.domain.task import Task, TaskKind
 
 _LONGEST_TEXT, _LONGEST_PATH, _MOST_PATHS, _LOOK_BACK = 50_000, 200, 200, 80
 _REMEMBERED_TEXT = 2000
 
-_FENCED = pattern(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
-_LINK = pattern(r"\b[a-z][a-z0-9+.-]*://\S+|\bwww\.\S+|[\w.+-]+@[\w-]+\.\w+", re.IGNORECASE)
-_EMPHASIS = pattern(r"(?<![/\w*])\*{1,3}(?=\S)|(?<=[^\s/*])\*{1,3}(?![/\w*]|\.\w)")
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+|\bwww\.\S+|[\w.+-]+@[\w-]+\.\w+", re.IGNORECASE)
+_EMPHASIS = re.compile(r"(?<![/\w*])\*{1,3}(?=\S)|(?<=[^\s/*])\*{1,3}(?![/\w*]|\.\w)")
 _PART = r"[\w.@+~$*<>{},\[\]()-]"
-_TOKEN = pattern(rf"(`[^`\n]*`)|(?<![\w@.\\/:-])(/?{_PART}+(?:/{_PART}*)*)")
-_SUFFIX = pattern(r"(?::\d+(?:[-:]\d+)*|::[\w:.\[\]-]+|#L?\d[\w-]*)+$")
-_PLAIN = pattern(r"[\w.@+$()\[\]-]+")
-_BRACES = pattern(r"\{([^{}]*)\}")
-_WILD = pattern(r"[*?<>{}]|\.\.\.|…|^\$|^\[[A-Z_ ]+\]$")
-_HOST = pattern(r"[\w-]+\.(?:com|org|net|io|dev|ai|app|co|edu|gov)")
-_MADE = pattern(
+_TOKEN = re.compile(rf"(`[^`\n]*`)|(?<![\w@.\\/:-])(/?{_PART}+(?:/{_PART}*)*)")
+_SUFFIX = re.compile(r"(?::\d+(?:[-:]\d+)*|::[\w:.\[\]-]+|#L?\d[\w-]*)+$")
+_PLAIN = re.compile(r"[\w.@+$()\[\]-]+")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_WILD = re.compile(r"[*?<>{}]|\.\.\.|…|^\$|^\[[A-Z_ ]+\]$")
+_HOST = re.compile(r"[\w-]+\.(?:com|org|net|io|dev|ai|app|co|edu|gov)")
+_MADE = re.compile(
     r"[\w@$()\[\]+-][\w.@$()\[\]+-]*\.(?:pyi?|ipynb|[cm]?[jt]sx?|go|rs|java|kts?|swift|mm|cs|fsx?|vb|cpp|cc|cxx|hpp|hh"
     r"|rb|erb|php|vue|svelte|astro|dart|scala|cljs?|exs?|heex|erl|hrl|hs|mli?|lua|sql|prisma|html?|s?css|sass"
     r"|less|sh|bash|zsh|fish|ps1|bat|zig|tf|tfvars|hcl|el|jl|proto|graphql|gql|jsonc?|json5|jsonl|ya?ml|toml"
@@ -34,7 +32,7 @@ _MADE = pattern(
     r"|sln|csproj|fsproj|cshtml|razor|xaml|resx|hbs|ejs|pug|jinja2?|j2|tmpl|tpl|twig|liquid|feature|snap|nix"
     r"|cmake|mk|bzl|bazel|sol|glsl|wgsl|gd|tscn|storyboard|xib|strings|po|nim|groovy|example|sample)"
 )
-_SHORT = pattern(r"[\w-]+\.(?:[chdmrstv]|el|mm|pl|pm)")
+_SHORT = re.compile(r"[\w-]+\.(?:[chdmrstv]|el|mm|pl|pm)")
 """Too short to tell it from an abbreviation, unless a folder is named or it is marked as code."""
 _DOCUMENTS = frozenset(("README", "CHANGELOG", "CONTRIBUTING"))
 """Documents that are called so without their suffix."""
@@ -44,8 +42,8 @@ _WITHOUT_DOT = _DOCUMENTS | {
 }
 _DESIGN = frozenset(("spec.md", "plan.md", "research.md", "data-model.md", "tasks.md", "constitution.md"))
 """Documents of Spec Kit that tasks are made from, not work on."""
-_MAY_BE_PATH = pattern(r"/|\.\w|" + "|".join(sorted(_WITHOUT_DOT)))
-_WELL_KNOWN = pattern(
+_MAY_BE_PATH = re.compile(r"/|\.\w|" + "|".join(sorted(_WITHOUT_DOT)))
+_WELL_KNOWN = re.compile(
     r"(?:[\w-]+\.)?Dockerfile(?:\.\w+)?|go\.(?:mod|sum)"
     r"|\.(?:env|git|docker|editor|prettier|eslint|npm|nvm|node|python|pre-commit|stylelint|markdownlint|ruff"
     r"|flake8|pylint|babel|browserslist|husky|vscode|devcontainer|tool-versions)[\w.-]*"
@@ -63,7 +61,7 @@ _NO_FOLDERS = words(
     r"client/server | server/client | test/debug | frontend/backend | backend/frontend | web/mobile"
     r" | ios/android | android/ios | docs/tests | tests/docs | api/cli | cli/api | api/web | web/api"
 )
-_AT_A_PLACE = pattern(
+_AT_A_PLACE = re.compile(
     r"(?:\b(?:in|into|to|at|under|inside|within|from|of|folder|directory|create|update|edit|modify|delete"
     r"|remove|move|rename|implement|add|write|build)|[:,(]|^)\s*$",
     re.IGNORECASE,
@@ -78,8 +76,8 @@ _REFERS = words(
 )
 """What comes before a path that a task looks at; it need not change it."""
 _TAKES_FROM = words("remove | delete | drop | extract | move | strip | split | migrate | rename | replace")
-_FROM = pattern(r"\bfrom\s+(?:the\s+)?\W{0,3}$", re.IGNORECASE)
-_AND = pattern(r"[\s`*_]*(?:,|and|or|&|\+|/|;)?[\s`*_]*(?:and\s+)?[`*_]*")
+_FROM = re.compile(r"\bfrom\s+(?:the\s+)?\W{0,3}$", re.IGNORECASE)
+_AND = re.compile(r"[\s`*_]*(?:,|and|or|&|\+|/|;)?[\s`*_]*(?:and\s+)?[`*_]*")
 
 
 class Footprint(Struct, frozen=True):
@@ -91,14 +89,6 @@ class Footprint(Struct, frozen=True):
     """What it only refers to: "per docs/api.md"."""
     touched: tuple[str, ...] = ()
     """What it has changed before, in an earlier attempt or run."""
-
-    def without(self, patterns: Sequence[str]) -> Footprint:
-        """Return it without the files that it would change and that the patterns mean."""
-        if not patterns:
-            return self
-        names = tuple(path for path in self.names if not is_listed(path, patterns))
-        touched = tuple(path for path in self.touched if not is_listed(path, patterns))
-        return Footprint(names, self.refers, touched)
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -125,27 +115,6 @@ def find_footprint(task: Task, touched: Sequence[str] = ()) -> Footprint:
 def _remember(text: str) -> tuple[tuple[str, bool], ...]:
     """Return the paths in a text; the tasks of a run are looked at again whenever its source has changed."""
     return tuple(find_paths(text))
-
-
-def is_listed(path: str, patterns: Sequence[str]) -> bool:
-    """Return whether a path matches one of the patterns, which are written as in `.gitattributes`."""
-    return any(_matches(pattern, path) for pattern in patterns)
-
-
-def _matches(pattern: str, path: str) -> bool:
-    if pattern.endswith("/"):
-        pattern += "**"
-    if "/" not in pattern:
-        return fnmatchcase(path.rpartition("/")[2], pattern)
-    return _fits(pattern.lstrip("/").split("/"), path.split("/"))
-
-
-def _fits(wanted: Sequence[str], parts: Sequence[str]) -> bool:
-    if wanted[:1] == ["**"]:
-        return not wanted[1:] or any(_fits(wanted[1:], parts[skipped:]) for skipped in range(len(parts) + 1))
-    if not wanted or not parts:
-        return not wanted and not parts
-    return fnmatchcase(parts[0], wanted[0]) and _fits(wanted[1:], parts[1:])
 
 
 def find_paths(text: str) -> Iterator[tuple[str, bool]]:

@@ -92,7 +92,7 @@ def refuse_cycles(waits: Waits, pending: Collection[str]) -> None:
         raise UsageError(
             f"{describe_cycle(first)}.{more}\n" + "\n".join(f"  {line}" for line in dict.fromkeys(why)),
             kept="Nothing was started.",
-            hint="Remove one of these dependencies (`segue task graph` shows all), or use --jobs 1: one task"
+            hint="Remove one of these dependencies, or use --jobs 1: one task"
             " at a time is run in the order of the source.",
         )
 

@@ -43,6 +43,8 @@ class Limits(Struct, frozen=True):
     """How long to wait for a service that is away; 0: that is a failure of the launch."""
     stuck: float = 0.0
     """How long it may turn in circles after that was noticed; 0: as long as it likes."""
+    cost_usd: float | None = None
+    """Dollars it may cost, for agents that can be told; None: as many as it likes."""
 
 
 class Job(Struct, frozen=True):

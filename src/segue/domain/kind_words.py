@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import re
-from itertools import takewhile
-
-from segue.domain.pattern import pattern
 
 
 def words(phrases: str, before: str = r"\b", after: str = r"\b") -> re.Pattern[str]:
     """Return the pattern of phrases that are separated by ` | `: whole words, in any case."""
     every = [phrase.strip() for phrase in phrases.split(" | ")]
     text = "|".join(phrase.replace(" ", r"\s+") for phrase in every)
-    starts = [_start(phrase) for phrase in every]
-    needs = starts if all(starts) else ()
-    return pattern(f"{before}(?:{text}){after}", re.IGNORECASE | re.DOTALL, needs)
-
-
-def _start(phrase: str) -> str:
-    """Return the letters that a phrase certainly begins with."""
-    letters = "".join(takewhile(str.isalpha, phrase))
-    return letters[:-1] if phrase[len(letters) :].startswith(("?", "*", "{")) else letters
+    return re.compile(f"{before}(?:{text}){after}", re.IGNORECASE | re.DOTALL)
 
 
 # What the author says.
-KIND_LINE = pattern(r"^[\s>*_+`-]*kind[\s*_`]*[:=][\s*_`]*([\w/ -]{1,40}?)[\s*_`.]*$", re.IGNORECASE)
-KIND_LABEL = pattern(r"[(\[]\s*kind\s*[:=]\s*([\w/ -]{1,40}?)\s*[)\]]", re.IGNORECASE)
-CODE_FENCE = pattern(r"\s*(?:```|~~~)")
+KIND_LINE = re.compile(r"^[\s>*_+`-]*kind[\s*_`]*[:=][\s*_`]*([\w/ -]{1,40}?)[\s*_`.]*$", re.IGNORECASE)
+KIND_LABEL = re.compile(r"[(\[]\s*kind\s*[:=]\s*([\w/ -]{1,40}?)\s*[)\]]", re.IGNORECASE)
+CODE_FENCE = re.compile(r"\s*(?:```|~~~)")
 
 # Files.
-SOURCE_FILE = pattern(
+SOURCE_FILE = re.compile(
     r"(?<![\w.-])(?:[\w@.()\[\]-]+/)*[\w@()\[\]-][\w@.()\[\]-]*\.(?:py|pyi|ts|tsx|js|jsx|mjs|cjs|go|rs|java"
     r"|kts?|swift|cs|fs|cpp|cc|c|h|hpp|rb|php|vue|svelte|astro|dart|scala|clj|exs?|erl|lua|sql|prisma|html"
     r"|s?css|sass|less|sh|ps1|zig|tf|el|r|jl|proto|graphql)\b"
@@ -40,11 +29,11 @@ FRAMEWORK = words(
     after=r"\.(?:js|io)\b",
 )
 """Names that only look like a file."""
-TEST_FILE = pattern(
+TEST_FILE = re.compile(
     r"(?:^|[\s(`/])(?:tests?|__tests__|specs?|e2e|cypress)/|test_|_test\.|\.tests?\.|\.spec\.|Tests?\.\w+\b",
     re.IGNORECASE,
 )
-DOCS_FILE = pattern(
+DOCS_FILE = re.compile(
     r"(?<![\w/.-])(?:(?:[\w.-]+/)*(?:README|CHANGELOG|CONTRIBUTING|LICENSE|SECURITY|AGENTS"
     r"|CLAUDE)(?:\.\w+)?\b"
     r"|[\w./-]+\.(?:md|mdx|rst|adoc|toml|ini|cfg)\b|(?:[\w.-]+/)*docs/[\w./-]*"
@@ -70,9 +59,9 @@ _BY_HAND = (
     r"|review"
     r"|inspection|walk-?through|smoke|e2e|end-to-end|acceptance|audit)\b"
 )
-HUMAN_LABEL = pattern(r"\[(?:human|manual)\]", re.IGNORECASE, ["["])
+HUMAN_LABEL = re.compile(r"\[(?:human|manual)\]", re.IGNORECASE)
 HUMAN = (
-    pattern(rf"(?:\w+\s+)?{_BY_HAND}|manually\s", re.IGNORECASE, ["manual"]),
+    re.compile(rf"(?:\w+\s+)?{_BY_HAND}|manually\s", re.IGNORECASE),
     words(
         "ask | interview | consult | check with | talk to | call | email | meet with | coordinate with",
         after=r"\s+(?:(?:the|an?|our)\s+)?(?:[\w-]+\s+)?(?:customers?|clients?|users?|stakeholders?|team"
@@ -93,64 +82,54 @@ HUMAN = (
 TRIES_OUT = words(
     "run | execute | verify | validate | check | confirm | test | perform | conduct | complete | do"
 )
-DONE_BY_HAND = pattern(
+DONE_BY_HAND = re.compile(
     rf"(?<!without )(?<!no )(?:{_BY_HAND}|\bby hand\b"
     r"|\bmanually\b(?! (?:created|added|entered|triggered|run|set)))",
     re.IGNORECASE,
-    ["manual", "by hand"],
 )
 
 # A test that fails now.
 _WRITE = r"(?:write|add|create|implement|develop|author|define|extend)\b"
 _FAILS = r"\b(?:expect(?:ed)?(?:\s+to)?|must|should|will)\s+(?:all\s+)?fail\b"
-FAILING_TEST = pattern(
+FAILING_TEST = re.compile(
     rf"{_WRITE}\s+(?:(?:an?|the|some|new|more|initial|first|unit|integration|contract|e2e)\s+)*failing\b"
     rf"|(?:[\w/-]+\s+){{0,4}}(?:tests?|specs?)\b.*{_FAILS}|(?:tdd|red)\s*[:—–-]\s*\S",
     re.IGNORECASE | re.DOTALL,
-    ["fail", "tdd", "red"],
 )
-RED_LABEL = pattern(r"\[(?:red|test-first|tdd)\]", re.IGNORECASE, ["["])
-TESTS_MUST_FAIL = pattern(rf"\btests?\b[^.\n]{{0,40}}{_FAILS}", re.IGNORECASE)
-WRITES_TEST = pattern(
+RED_LABEL = re.compile(r"\[(?:red|test-first|tdd)\]", re.IGNORECASE)
+TESTS_MUST_FAIL = re.compile(rf"\btests?\b[^.\n]{{0,40}}{_FAILS}", re.IGNORECASE)
+WRITES_TEST = re.compile(
     rf"(?=.*(?:\b(?:tests?|specs?|testing)\b|{TEST_FILE.pattern}))"
     rf"(?:{_WRITE}|(?:[\w/-]+\s+){{0,4}}(?:tests?|specs?)\b)",
     re.IGNORECASE,
-    ["test", "spec", "e2e", "cypress"],
 )
-SUPPORTS_TESTS = pattern(
+SUPPORTS_TESTS = re.compile(
     r"(?!.*\btests? (?:for|of|that)\b)"
     r"(?:create|add|set\s?up|configure|install|prepare|implement|build|write|provide|generate)\b.*"
     r"\b(?:fixtures?|helpers?|harness|framework|infrastructure|factory|factories|mocks?|stubs?|conftest"
     r"|builders?"
     r"|test (?:data|utilities|utils|database|environment|runner|config\w*|setup))\b",
     re.IGNORECASE,
-    [
-        *("fixture", "helper", "harness", "framework", "infrastructure", "factor", "mock", "stub"),
-        *("conftest", "builder", "test "),
-    ],
 )
-TESTS_FIRST = pattern(
+TESTS_FIRST = re.compile(
     r"\btests?\b.*\b(?:first|fail\w*|tdd|red|before)\b|\btdd\b.*\btests?\b|\btest-first\b",
     re.IGNORECASE | re.DOTALL,
 )
 """What headings and notes say above tests that come before the implementation."""
 
 # Nothing needs to change.
-RUN = pattern(
+RUN = re.compile(
     r"(?:(?:final(?:ly)?|full|complete)[:,]?\s+)?(?:re-?)?(?:run|execute)(?![\w-])\s+(.*)",
     re.IGNORECASE | re.DOTALL,
-    ["run", "execute"],
 )
-VERIFY = pattern(
+VERIFY = re.compile(
     r"(?:final(?:ly)?[:,]?\s+)?(?:re-?)?(verify|confirm|validate|(?:double-)?check)(?![\w-])[:\s]+(.*)",
     re.IGNORECASE | re.DOTALL,
-    ["verif", "confirm", "validat", "check"],
 )
-FINAL_RUN = pattern(
+FINAL_RUN = re.compile(
     r"(?:final|full|complete)\s+(?:\w+\s+)?(?:test run|verification|validation|regression (?:test|run"
     r"|check)\w*)\b",
     re.IGNORECASE,
-    ["test run", "verification", "validation", "regression"],
 )
 LOOK = words("review | audit | inspect | measure | profile | benchmark | analy[sz]e")
 NO_CHANGE = words(
@@ -202,8 +181,10 @@ _CHANGES = (
     r"|initiali[sz]e"
     r"|set up|seed|deploy|publish|push)\b"
 )
-RUN_CHANGES = pattern(rf"(?:\band|\bthen|\bto|;)\s+(?:then\s+)?{_CHANGES}|--(?:fix|write)\b", re.IGNORECASE)
-VERIFY_CHANGES = pattern(
+RUN_CHANGES = re.compile(
+    rf"(?:\band|\bthen|\bto|;)\s+(?:then\s+)?{_CHANGES}|--(?:fix|write)\b", re.IGNORECASE
+)
+VERIFY_CHANGES = re.compile(
     rf"(?:\bthen|;)\s+{_CHANGES}|\band\s+(?:record|document|capture|implement)\b"
     r"|\band\s+update\s+(?:the\s+)?(?:docs|readme|documentation)",
     re.IGNORECASE,
@@ -218,7 +199,7 @@ CHANGING_COMMAND = words(
     before=r"(?:^|[\s:])",
     after=r"(?=\s|$)",
 )
-ONLY_LOOKS = pattern(r"--(?:check|dry-run|diff|list-different)\b")
+ONLY_LOOKS = re.compile(r"--(?:check|dry-run|diff|list-different)\b")
 
 # Documentation and configuration.
 DOCUMENT = words(
@@ -230,7 +211,7 @@ _DOCS = (
     r"|migration) notes"
     r"|changeset|ADR|quick-?start(?: guide)?)"
 )
-WRITE_DOCS = pattern(
+WRITE_DOCS = re.compile(
     r"(?:update|write|add|create|improve|revise|extend|finali[sz]e|complete|generate|refresh|polish|expand"
     r"|draft"
     rf"|review and update|edit)\s+(?:[\w'/()-]+\s+){{0,4}}?{_DOCS}\b"
@@ -238,10 +219,6 @@ WRITE_DOCS = pattern(
     r"|store|type|button|link|validation|comments?|strings?))"
     rf"|{_DOCS}\s+(?:update|polish|review|clean-?up|improvement|pass|for|in|of)s?\b|documentation\s*:",
     re.IGNORECASE,
-    [
-        *("readme", "changelog", "contributing", "license", "docs", "documentation", "guide", "tutorial"),
-        *("runbook", "notes", "changeset", "adr", "quick"),
-    ],
 )
 CONFIGURE_TOOL = words(
     r"lint\w* | formatt\w* | code style | eslint | prettier | ruff | black | isort | flake8 | mypy"

@@ -15,23 +15,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain import kind_words as words
-from segue.domain.pattern import pattern
 from segue.domain.task import Notice, Task, TaskKind, TaskList
 
 _MOST = 20
 _LONGEST = 1000
 
-_FENCE = pattern(
+_FENCE = re.compile(
     r"^[ \t>]*(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t>]*\1|\Z)", re.DOTALL | re.MULTILINE
 )
-_INLINE = pattern(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
+_INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
 _SHELLS = {"bash", "sh", "shell", "zsh", "console", "terminal", "shell-session", "sh-session"}
-_PROMPT = pattern(r"\$\s+(?=\S)")
+_PROMPT = re.compile(r"\$\s+(?=\S)")
 
-_SINGLE_QUOTED = pattern(r"'[^']*'")
-_DOUBLE_QUOTED = pattern(r'"(?:[^"\\]|\\.)*"')
-_NEEDS_SHELL = pattern(r"[|&;<>()*]|\{[^}]*,[^}]*\}|(?:^|\s)~|^\w+=|…|(?<![/\w])\.\.\.|\w\.\.\.$")
-_EXPANDS = pattern(r"[$`]")
+_SINGLE_QUOTED = re.compile(r"'[^']*'")
+_DOUBLE_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_NEEDS_SHELL = re.compile(r"[|&;<>()*]|\{[^}]*,[^}]*\}|(?:^|\s)~|^\w+=|…|(?<![/\w])\.\.\.|\w\.\.\.$")
+_EXPANDS = re.compile(r"[$`]")
 
 # fmt: off
 _PROGRAMS = frozenset((
@@ -54,10 +53,10 @@ _ALONE = frozenset((
 """Programs that do something useful without arguments; other single words only name a thing."""
 # fmt: on
 _GIT = ("diff", "grep", "log", "ls-files", "show", "status")
-_OUTWARD = pattern(r"[\s:](?:publish|push|deploy|apply|destroy|delete|release)(?=\s|$)")
+_OUTWARD = re.compile(r"[\s:](?:publish|push|deploy|apply|destroy|delete|release)(?=\s|$)")
 """Words of commands that reach beyond the repository: those are for people and agents."""
-_SCRIPT = pattern(r"\.{0,2}/?(?:[\w.-]+/)*[\w-]+(?:\.(?:sh|bash|py|mjs|js|rb|pl))?")
-_ASKS_TO_RUN = pattern(
+_SCRIPT = re.compile(r"\.{0,2}/?(?:[\w.-]+/)*[\w-]+(?:\.(?:sh|bash|py|mjs|js|rb|pl))?")
+_ASKS_TO_RUN = re.compile(
     r"\b(?:re-?)?(?:run|runs|running|execute|executing|invoke|call|with|via|using)\b\W*$", re.I
 )
 

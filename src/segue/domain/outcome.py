@@ -1,4 +1,4 @@
-"""An outcome: how a launch of an agent ended, what it used, why it failed, and the budget of a run.
+"""An outcome: how a launch of an agent ended, what it used, why it failed, and budgets.
 
 The signature of a message is what is left when all that differs from run to run is taken out, so that equal
 errors are counted as one. Codes such as TS2307 or 42P01 stay.
@@ -7,14 +7,11 @@ errors are counted as one. Codes such as TS2307 or 42P01 stay.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Literal
 
 from msgspec import Struct, field
-
-from segue.domain.amounts import format_duration
-from segue.domain.pattern import pattern
 
 
 class FailureKind(StrEnum):
@@ -64,9 +61,9 @@ LONGEST = 200
 """No signature is longer than this."""
 
 _WINDOW = 4000
-_ESCAPES = pattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]?")
-_CONTROLS = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_FRAME = pattern(r"\s*at\s+\S")
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]?")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_FRAME = re.compile(r"\s*at\s+\S")
 _TRACEBACK = "traceback (most recent call last)"
 
 _UNIT = r"(?:ns|us|ms|s|m|h|kb|mb|gb|kib|mib|gib|b|px|%)?"
@@ -91,7 +88,7 @@ _PATTERNS = (
     ("id", r"(?<![a-z0-9])(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{16,}(?![a-z0-9])"),
     ("n", rf"(?<![\w<])\d+(?:[.,:]\d+)*{_UNIT}(?!\w)"),
 )
-_VARYING = pattern("|".join(f"(?P<{name}{i}>{pattern})" for i, (name, pattern) in enumerate(_PATTERNS)))
+_VARYING = re.compile("|".join(f"(?P<{name}{i}>{pattern})" for i, (name, pattern) in enumerate(_PATTERNS)))
 
 
 def signature(message: str) -> str:
@@ -179,32 +176,18 @@ class Outcome(Struct, frozen=True):
     """What its last words mean if nothing has changed: a program may end well after an error."""
 
 
-Scope = Literal["run", "task", "day", "repository"]
+Scope = Literal["run", "task", "day"]
 """What a budget is for."""
 
 
-class Spent(Struct, frozen=True):
-    """What launches have used together."""
-
-    usage: Usage = Usage()
-    seconds: float = 0.0
-    """How long they worked."""
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.usage + other.usage, self.seconds + other.seconds)
-
-
 class Budget(Struct, frozen=True):
-    """Caps for a run, a task, a day or a repository; None means no cap."""
+    """Caps for a run, a task or a day; None means no cap."""
 
     launches: int | None = None
     tokens: int | None = None
     cost_usd: float | None = None
-    seconds: float | None = None
 
-    def exceeded(
-        self, launches: int, usage: Usage, seconds: float = 0.0, path: str = "limits", per: str = ""
-    ) -> str | None:
+    def exceeded(self, launches: int, usage: Usage, path: str = "limits", per: str = "") -> str | None:
         """Return which cap forbids one more launch, in words; None if none does.
 
         `path` is the table of the settings with the caps, `per` what they are for.
@@ -216,7 +199,13 @@ class Budget(Struct, frozen=True):
         if self.cost_usd is not None and (usage.cost_usd or 0.0) >= self.cost_usd:
             cap, spent = f"${self.cost_usd:.2f}", f"${usage.cost_usd or 0.0:.2f}"
             return f"the cap of {cap}{per} ({path}.cost_usd) is used up: {spent} so far"
-        if self.seconds is not None and seconds >= self.seconds:
-            cap, spent = format_duration(self.seconds), format_duration(seconds)
-            return f"the cap of {cap} of work{per} ({path}.seconds) is used up: {spent} so far"
         return None
+
+    def passed(self, usage: Usage, path: str = "limits", per: str = "") -> Iterator[str]:
+        """Yield by how much more was used than the caps allow, in words."""
+        if self.tokens is not None and usage.tokens > self.tokens:
+            more = usage.tokens - self.tokens
+            yield f"{more:,} tokens more than the cap of {self.tokens:,}{per} ({path}.tokens)"
+        if self.cost_usd is not None and (usage.cost_usd or 0.0) > self.cost_usd:
+            more_usd = (usage.cost_usd or 0.0) - self.cost_usd
+            yield f"${more_usd:.2f} more than the cap of ${self.cost_usd:.2f}{per} ({path}.cost_usd)"

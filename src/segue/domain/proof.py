@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import cache
 
 import msgspec
 
@@ -22,37 +21,15 @@ class Level(StrEnum):
     INDEPENDENT = "independent"
     """It also passes tests that the agent never saw."""
 
-    @classmethod
-    def _missing_(cls, value: object) -> Level | None:
-        # Records of earlier versions have words that are marks now: they are read, counted as the level that
-        # they are sure to include, and shown as they were written. Nothing new gets such a level.
-        return _recall(value) if isinstance(value, str) and value in _OLD else None
-
     @property
     def rank(self) -> int:
         """0 is the weakest."""
-        return list(Level).index(_OLD.get(self.value, self))
-
-    @property
-    def is_old(self) -> bool:
-        """Whether it is a word of an earlier version: `judged`, `held` or `accepted`."""
-        return self.value in _OLD
+        return list(Level).index(self)
 
     @property
     def proven(self) -> bool:
         """Whether the words *proven* and PASS may be used."""
         return self.rank >= Level.CHECKED.rank
-
-
-_OLD = {"judged": Level.CHANGED, "held": Level.TESTED, "accepted": Level.CHANGED}
-"""Levels of earlier versions, and what each is sure to include."""
-
-
-@cache
-def _recall(word: str) -> Level:
-    level = str.__new__(Level, word)
-    level._name_, level._value_ = word.upper(), word
-    return level
 
 
 class CheckState(StrEnum):
@@ -64,7 +41,7 @@ class CheckState(StrEnum):
     REFUTED = "refuted"
     """The checks cannot be believed: no report, missing tests, a runner that cannot say no."""
     CONTESTED = "contested"
-    """A test that fails now was changed by the agent: somebody must decide which version is right."""
+    """An old test that fails now was changed or switched off: somebody must decide which version is right."""
     NOTHING = "nothing"
     """It says nothing about the task: there are no tests yet, or it failed before as it does now."""
     BROKEN = "broken"
@@ -117,7 +94,7 @@ class ChangedTest(msgspec.Struct, frozen=True, omit_defaults=True):
     why: str = ""
     """In one sentence: what settled it, or why nothing did."""
     off: bool = False
-    """Whether its old version fails, and nothing runs it any more although it is still there."""
+    """Whether its old version fails, and it is skipped, removed or run by nothing: then the check failed."""
 
 
 NOT_EXERCISED = "not shown that the checks exercise the change"
@@ -242,19 +219,6 @@ class IndependentTests(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
     """Those that failed at the base, for the right reason, and pass now."""
 
 
-class AgainstOld(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What old and new code did with the same inputs, where a task asks for the same behaviour."""
-
-    functions: tuple[str, ...] = ()
-    """Those that were compared."""
-    inputs: int = 0
-    """How many inputs they were given in all."""
-    differences: tuple[str, ...] = ()
-    """What came out before and now, in words."""
-    not_compared: tuple[str, ...] = ()
-    """What could not be compared, and why."""
-
-
 class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The evidence for one task."""
 
@@ -278,14 +242,10 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     found to ask for something else."""
     held: tuple[int, int] | None = None
     """How many proofs of earlier tasks were run again, and how many of them still hold."""
-    against_old: AgainstOld | None = None
-    """Old code against new; None: the task asks for something new, or nothing could be compared."""
     judged: bool = False
     """Whether a judge who looks at more than the checks found every criterion met."""
     untestable: str = ""
     """Why no test could tell the change, as measured: `only comments were changed`; empty: one could."""
-    exempt: bool = False
-    """Whether the task asks for no more than that, so that no level is required of it."""
 
     @property
     def is_accepted(self) -> bool:

@@ -6,35 +6,29 @@ import re
 from collections.abc import Iterator
 
 from segue.domain.exits import CANNOT
-from segue.domain.pattern import pattern
 
 ASKS = "The agent asks: "
 """How the reason of a task begins that waits for an answer."""
 
 _LONGEST = 1000
-_CODE = pattern(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
-_QUOTED = pattern(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»")
-_SENTENCE = pattern(r"(?<=[.!?:])[*_)\]]*\s+|(?<=[。！？؟])")
-_MARKED = pattern(r"[?？؟][*_)\]\s]*$|[(\[](?:y/n|yes/no)[)\]]\W*$", re.IGNORECASE)
-_OPENS = pattern(
+_CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_QUOTED = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»")
+_SENTENCE = re.compile(r"(?<=[.!?:])[*_)\]]*\s+|(?<=[。！？؟])")
+_MARKED = re.compile(r"[?？؟][*_)\]\s]*$|[(\[](?:y/n|yes/no)[)\]]\W*$", re.IGNORECASE)
+_OPENS = re.compile(
     r"^\W*(?:(?:which|what|where|who|when|how)\b[^.!?]{0,40} )?"
     r"(?:do|does|should|shall|would|can|could|may) (?:i|we|you)\b(?!.*[.!]$)",
     re.IGNORECASE,
 )
 """How a question begins whose mark was forgotten, or that a list follows."""
-_TO_SOMEBODY = pattern(r"\b(?:i|me|my|we|us|you|your|yours|ich|wir|sie|du|ihnen|dir)\b", re.IGNORECASE)
-_REQUEST = pattern(
+_TO_SOMEBODY = re.compile(r"\b(?:i|me|my|we|us|you|your|yours)\b", re.IGNORECASE)
+_REQUEST = re.compile(
     r"\b(?:let me know|tell me|please (?:confirm|clarify|specify|choose|decide|advise|provide|answer|pick))\b"
     r"(?!\s+(?:if|should|when) (?:you|there|anything|something))"
-    r"|^\W*(?:open )?questions?\W*:|\b(?:a)?wait(?:ing)? (?:for )?your\b"
-    r"|\bbitte (?:bestätig|sag|wähl|teil|gib|geben|nenn|entscheid|beantwort|klär)|\bsag(?:en)? (?:sie )?mir\b"
-    r"|\b(?:por favor,? (?:ind|conf|dime|elig|elij|respon|aclar)|(?:me|que) (?:confirmes?|digas|indiques))"
-    r"|\b(?:veuillez|merci de) (?:me )?(?:pré|conf|choi|indi|rép|dire)|\bdites-moi\b"
-    r"|\bpor favor,? (?:confirme|escolha|informe|diga)|\bper favore,? (?:confer|indic|scegl|dimmi)"
-    r"|请(?:确认|选择|告诉|提供|说明)|(?:確認|選択|教えて|指定)してください|教えてください",
+    r"|^\W*(?:open )?questions?\W*:|\b(?:a)?wait(?:ing)? (?:for )?your\b",
     re.IGNORECASE,
 )
-_LIST = pattern(r"^\s*(?:[-*•]|\w{1,2}[.)])\s")
+_LIST = re.compile(r"^\s*(?:[-*•]|\w{1,2}[.)])\s")
 
 
 def find_question(message: str) -> str:

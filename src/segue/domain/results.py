@@ -9,9 +9,9 @@ import msgspec
 
 from segue.domain.errors import DamagedRecord
 from segue.domain.outcome import Failure, Usage
-from segue.domain.proof import BaseCheck, CheckResult, IndependentTests, Proof, Tampering
+from segue.domain.proof import BaseCheck, CheckResult, Proof, Tampering
 from segue.domain.task import Task
-from segue.domain.verdict import Action, DismissReason, Finding, Hit, Severity, Verdict
+from segue.domain.verdict import Finding, Verdict
 from segue.domain.workspace import Snapshot
 
 
@@ -30,8 +30,6 @@ class LaunchInput(Output, frozen=True):
     """The digest of the prompt."""
     tree: Snapshot | None = None
     """The work tree before an agent that must not edit was launched."""
-    checks: tuple[CheckResult, ...] | None = None
-    """The checks that a judging agent was shown."""
     words: tuple[int, ...] = ()
     """What people said that the prompt says, by the numbers of its events."""
     more: bool = False
@@ -175,13 +173,6 @@ class BaseOutput(Output, frozen=True):
     checks: tuple[BaseCheck, ...] = ()
 
 
-class MutantOutput(Output, frozen=True):
-    """How many mutants of the changed lines were tried, and how many the checks noticed."""
-
-    tried: int = 0
-    noticed: int = 0
-
-
 class ExamOutput(Output, frozen=True):
     """What running independent tests without any work has shown."""
 
@@ -198,29 +189,10 @@ class LackOutput(Output, frozen=True):
     """Empty: it was not sent back, because the budget was used up."""
 
 
-class Dismissal(Output, frozen=True, kw_only=True):
-    """A finding that is not addressed, and why."""
-
-    id: str
-    file: str
-    line: int | None = None
-    severity: Severity
-    rule: str
-    message: str
-    suggestion: str = ""
-    reason: DismissReason
-
-    @classmethod
-    def of(cls, finding: Finding, reason: DismissReason) -> Dismissal:
-        """Return the dismissal of a finding."""
-        return cls(**finding.as_json(), reason=reason)
-
-
 class ReviewOutput(Output, frozen=True):
     """What a reviewer reported."""
 
     findings: tuple[Finding, ...] = ()
-    dismissed: tuple[Dismissal, ...] = ()
     failure: str = ""
     needs_human: bool = False
     output: str = ""
@@ -274,14 +246,6 @@ class EndOutput(Output, frozen=True, kw_only=True):
     """What the next tasks are told."""
 
 
-class SearchOutput(Output, frozen=True):
-    """What a search service found."""
-
-    query: str = ""
-    results: tuple[Hit, ...] = ()
-    search_failure: str = ""
-
-
 class DiagnosticOutput(Output, frozen=True):
     """What a command said that a judge asked for."""
 
@@ -293,18 +257,6 @@ class DiagnosticOutput(Output, frozen=True):
     output: str = ""
 
 
-class ChoiceOutput(Output, frozen=True):
-    """What chance chose to follow a failed verdict, and among what."""
-
-    action: Action = Action.PROCEED
-    wished: Action = Action.PROCEED
-    """What the judge asked for."""
-    eligible: tuple[Action, ...] = ()
-    """The actions that were possible, each with the same chance."""
-    seed: str = ""
-    """What the choice was drawn with: the same seed and the same actions give the same choice."""
-
-
 class FinalOutput(Output, frozen=True):
     """What a command said that runs after the last task."""
 
@@ -313,17 +265,11 @@ class FinalOutput(Output, frozen=True):
 
 
 OUTPUTS: tuple[type[Output], ...] = (
-    *(SnapshotOutput, LaunchOutput, CheckOutput, LackOutput, MutantOutput, ReviewOutput, JudgeOutput),
-    *(SearchOutput, DiagnosticOutput, ChoiceOutput, CommitOutput, EndOutput, FinalOutput, BaseOutput),
+    *(SnapshotOutput, LaunchOutput, CheckOutput, LackOutput, ReviewOutput, JudgeOutput),
+    *(DiagnosticOutput, CommitOutput, EndOutput, FinalOutput, BaseOutput),
     ExamOutput,
 )
 """What the steps of tasks store, in the order of a task's life."""
-
-
-def output_schema() -> dict[str, Any]:
-    """Return the JSON Schema of what a step stores."""
-    references, definitions = msgspec.json.schema_components(OUTPUTS, ref_template="#/$defs/{name}")
-    return {"title": "Output", "anyOf": list(references), "$defs": definitions}
 
 
 R_co = TypeVar("R_co", covariant=True)
@@ -339,17 +285,6 @@ class StepResult(msgspec.Struct, Generic[R_co], frozen=True):
     """Whether it may be stored with the next transaction: a repetition after a crash finds the same."""
 
 
-TOGETHER = "together/"
-"""How the keys of steps begin that test several tasks together."""
-
-
-class CombinedOutput(Output, frozen=True):
-    """Tests that combine several tasks, as far as there are any."""
-
-    tests: IndependentTests | None = None
-    """None: there are none."""
-
-
 def read_as(kind: type[T], stored: Mapping[str, Any]) -> T:
     """Return what a step stored, as the type its reader expects."""
     try:
@@ -362,17 +297,6 @@ def read_launch(given: Mapping[str, Any], stored: Mapping[str, Any]) -> LaunchOu
     """Return how a launch ended, from what its step stored; None for other steps and before its end."""
     is_ended_launch = given.get("prompt") and "verdict" in stored
     return read_as(LaunchOutput, stored) if is_ended_launch else None
-
-
-def is_readable(phase: str | None, given: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
-    """Return whether those can read what an ended step stored who expect a type by its phase alone."""
-    try:
-        read_launch(given, stored)
-        if (kind := _BY_PHASE.get(phase or "")) is not None and stored:
-            read_as(kind, stored)
-    except DamagedRecord:
-        return False
-    return True
 
 
 def to_json(value: object) -> dict[str, Any]:
@@ -396,13 +320,3 @@ class StepFacts(msgspec.Struct, frozen=True):
 
 
 R = TypeVar("R", bound=Output)
-
-
-_BY_PHASE: Mapping[str, type[Output]] = {
-    "base": SnapshotOutput,
-    "commit": CommitOutput,
-    "end": EndOutput,
-    "hooks": HookOutput,
-    "review": ReviewOutput,
-}
-"""What steps store that are read by others than those who wrote them; launches are known by their input."""

@@ -65,7 +65,7 @@ class Origin(Struct, frozen=True):
     """Where a run that any machine may work on comes from, and who submitted it."""
 
     url: str
-    """The repository's URL; `local:NAME` if the database itself contains what the run begins with."""
+    """The repository's URL."""
     commit: str
     """The commit it begins with."""
     branch: str = ""
@@ -77,15 +77,6 @@ class Origin(Struct, frozen=True):
     files: dict[str, str] = field(default_factory=dict)
     """The text of a source that is not part of the repository, by file name."""
 
-    @property
-    def is_local(self) -> bool:
-        """Whether there is no remote repository."""
-        return self.url.startswith(LOCAL)
-
-
-LOCAL = "local:"
-"""How the address of a repository begins that has no remote: its history comes as a bundle."""
-
 
 class TrialSpec(Struct, frozen=True):
     """The trial of an experiment that a run is."""
@@ -94,20 +85,8 @@ class TrialSpec(Struct, frozen=True):
     """The name of the experiment: that of its file."""
     arm: str = ""
     """The name of its arm; empty if the experiment compares agents alone."""
-    prompt: str = ""
-    """The prompt of the experiment, where the arm words it differently: trials of it are compared."""
     digest: str = ""
-    """A hash of the arm's settings: under one name there must be no two."""
-    place: int = 0
-    """The place of its arm among them, from 1; 0 in runs of older versions."""
-    arms: int = 0
-    """How many arms the experiment had when the trial was started."""
-    prompts: int = 0
-    """How many prompts it had."""
-    trials: int = 0
-    """How many trials of each arm and prompt were planned."""
-    looks: int = 1
-    """How often the results were to be looked at, with the end."""
+    """A hash of its settings: trials made with others are not compared as the same."""
 
 
 class RepositoryMark(Struct, frozen=True):

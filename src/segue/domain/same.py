@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from segue.domain.pattern import pattern
-
-_SAME = pattern(
+_SAME = re.compile(
     r"(?:^|[.!?:;]\s+|\n|\]\s+)[\s>*-]*(?:please\s+)?(?:refactor|rename|move|extract|inline|split|simplify"
     r"|clean up|tidy|reorgani[sz]e|restructure|deduplicate|optimi[sz]e|speed up|factor out|pull out"
     r"|rewrite)\b"
@@ -17,11 +15,11 @@ _SAME = pattern(
     r"|\bresults? (?:must |should )?(?:stay|remain)s? the same\b|\bno (?:functional|behaviou?ral) changes?\b",
     flags=re.IGNORECASE,
 )
-_MORE = pattern(
+_MORE = re.compile(
     r"(?:^|[.!?:;]\s+|\n[\s>*-]*)(?:also\s+)?(?:add|implement|fix|support|create|change|correct)\b",
     flags=re.IGNORECASE,
 )
-_STAYS = pattern(
+_STAYS = re.compile(
     r"\bbehaviou?r\b|\bthe same\b|\bsame (?:results?|output)\b|\bno functional\b", flags=re.IGNORECASE
 )
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Self
 from msgspec import Meta
 
 from segue.domain.options import Argv, OptionError, Options, Port, Text, read_options
-from segue.domain.pattern import pattern
 
-_FENCE = pattern(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*scenario[ \t]*\n(.*?)^[ \t>]*\2", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*scenario[ \t]*\n(.*?)^[ \t>]*\2", re.DOTALL | re.MULTILINE)
 _OF_COMMANDS = ("exit_code", "stdout")
 _OF_REQUESTS = ("start", "status", "json")
 

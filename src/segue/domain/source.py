@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 
 from msgspec import Struct, field
 
@@ -53,24 +52,6 @@ class SourceHistory(Struct, frozen=True):
 
     def _place(self, run: str | None) -> int:
         return self.runs.index(run) if run in self.runs else len(self.runs)
-
-
-class HookTime(StrEnum):
-    """When a hook is due."""
-
-    BEFORE = "before"
-    AFTER = "after"
-
-
-class SourceHook(Struct, frozen=True):
-    """One hook that a source names."""
-
-    name: str
-    """What it is called by, such as `speckit.git.commit`."""
-    when: HookTime
-    required: bool
-    about: str = ""
-    """Who asks for it and why, in words."""
 
 
 class HookedFile(Struct, frozen=True):

@@ -30,12 +30,6 @@ MEANINGS: dict[Level, str] = {
 }
 """What each level means, in one sentence."""
 
-_OLD_MEANINGS = {
-    "judged": "A judge found every criterion met; no check confirms it.",
-    "held": "Tests prove it, and the proofs of earlier tasks still hold.",
-    "accepted": "A person decided that it is done.",
-}
-
 UNVERIFIED = "changed, not verified"
 OWN, BEFORE, HELD, JUDGED = "by its own tests", "by tests that were there before", "held", "judged"
 TESTS_CHANGED, FLAKY = "tests changed", "flaky"
@@ -71,11 +65,6 @@ class ProofStatement(Struct, frozen=True):
     """Places that a person should look at, as `path:line`."""
 
 
-def describe_level(proof: Proof) -> str:
-    """Return what the level means; of an old record, what its word meant."""
-    return _OLD_MEANINGS.get(proof.level.value) or MEANINGS[proof.level]
-
-
 def describe_proof(proof: Proof) -> str:
     """Return what people read about a task that is done: PASS only from `checked` on, and by evidence."""
     level = proof.level
@@ -84,11 +73,9 @@ def describe_proof(proof: Proof) -> str:
         return _accepted(proof) + (f" ({inside})" if level.proven else "")
     if level.proven:
         return f"PASS ({inside})"
-    if level.is_old:
-        return level.value
     if proof.judged:
         return "changed, judged"
-    return "changed, nothing to test" if proof.exempt else UNVERIFIED
+    return "changed, nothing to test" if proof.untestable else UNVERIFIED
 
 
 def name_level(proof: Proof) -> str:

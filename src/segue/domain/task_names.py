@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from segue.domain.pattern import pattern
-
-_SPAN = pattern(r"(.+?)\s*(?:-|\.\.\.?|\u2013)\s*(.+)")
-_WORDS = pattern(r"[\s,;:#+-]+|\.\.+")
-_BETWEEN = pattern(r"\s*[,;+]\s*|\s+")
+_SPAN = re.compile(r"(.+?)\s*(?:-|\.\.\.?|\u2013)\s*(.+)")
+_BETWEEN = re.compile(r"\s*[,;+]\s*|\s+")
 
 
 def split_keys(text: str, known: Sequence[str]) -> list[str]:
@@ -24,8 +22,3 @@ def split_keys(text: str, known: Sequence[str]) -> list[str]:
         elif part.casefold().rstrip("s") not in ("task", "and"):
             return []
     return found
-
-
-def split_known(text: str, known: Sequence[str]) -> list[str]:
-    """Return the tasks that a text names, also beside others that there are not."""
-    return split_keys(text, known) or [key for key in _WORDS.split(text) if key in known]

@@ -6,13 +6,12 @@ Standard library only: small programs that are started often import it.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from segue.domain.pattern import pattern
-
-_UNSEEN = pattern(
+_UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u200b\\u2060-\\u2064\\u202a-\\u202e\\u2066-\\u206f"
     "\\ufeff\\U000e0000-\\U000e007f]"
 )
@@ -21,13 +20,13 @@ _UNSEEN = pattern(
 Joiners and marks that scripts and emoji need are no part of it.
 """
 
-_ESCAPES = pattern(
+_ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
 )
 """Sequences for terminals: colours, cursor, and strings such as a title, also unfinished."""
 
 _SEEN = b"\t\n\r" + bytes(range(0x20, 0x7F))
-_SHOWN = pattern("[\\r\\ud800-\\udfff]")
+_SHOWN = re.compile("[\\r\\ud800-\\udfff]")
 """What is stored, but neither for a terminal nor a page."""
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -128,7 +127,7 @@ def keep_end(text: str, most: int) -> str:
     return f"[{len(text) - len(whole):,} characters were left out here]\n{whole}"
 
 
-_START = pattern(r'\{[ \t\r\n]*["}]')
+_START = re.compile(r'\{[ \t\r\n]*["}]')
 
 _EFFORT, _PASSES = 10_000_000, 10
 """Characters that are read before the search is given up, and how often those of a long text may be:

@@ -113,15 +113,6 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-class DismissReason(StrEnum):
-    """Why a finding is not addressed."""
-
-    FALSE_POSITIVE = "false_positive"
-    ALREADY_CORRECT = "already_correct"
-    WRONG_SUGGESTION = "wrong_suggestion"
-    OUT_OF_SCOPE = "out_of_scope"
-
-
 class Finding(Struct, frozen=True):
     """One thing a reviewer reports."""
 

@@ -96,27 +96,22 @@ _MOST_NAMED = 3
 _NOTHING: Mapping[str, Sequence[str]] = {}
 
 
-def plan_waits(
-    tasks: Sequence[Task],
-    *,
-    touched: Mapping[str, Sequence[str]] = _NOTHING,
-    union: Sequence[str] = (),
-) -> Waits:
+def plan_waits(tasks: Sequence[Task], *, touched: Mapping[str, Sequence[str]] = _NOTHING) -> Waits:
     """Return what each task waits for and why, in the order of the tasks, which must have their kinds.
 
     Those wait that would change the same paths: those a task names, and those it has `touched` before, by its
-    key. Files of the patterns in `union` are merged line by line, so that nobody waits because of them.
+    key.
     """
     by_key = {task.key: task for task in tasks}
     stated = {task.key: [one for one in task.depends_on if one.kind.blocks] for task in tasks}
     sequence = [by_key[key] for key in sort_tasks(stated)]
-    for key, dependency in _side_by_side(sequence, touched, union):
+    for key, dependency in _side_by_side(sequence, touched):
         stated[key].append(dependency)
     return {key: tuple(dependencies) for key, dependencies in stated.items()}
 
 
 def _side_by_side(
-    sequence: Sequence[Task], touched: Mapping[str, Sequence[str]], union: Sequence[str]
+    sequence: Sequence[Task], touched: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, Dependency]]:
     """Yield what follows from the marks of the source, from what tasks look at, and from footprints."""
     needed, known = _Known(), _Known()
@@ -135,7 +130,7 @@ def _side_by_side(
     for task in sequence:
         if not _is_open(task):
             continue
-        footprint = find_footprint(task, touched.get(task.key, ())).without(union)
+        footprint = find_footprint(task, touched.get(task.key, ()))
         for other, places in claims.collide(footprint).items():
             if not needed.has(task.key, other):
                 why = _explain(task, footprint, *others[other], places)

@@ -1,29 +1,24 @@
 """What follows from a verdict: the policy table, and what each action does.
 
 Who judges a flow that builds from one prompt may ask for more than another attempt: a search on the web, a
-command from a list, a new plan. Chance may choose instead, so that the effect of each action can be measured.
+command from a list, a new plan.
 """
 
 from __future__ import annotations
 
-import random
 import re
 import time
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from segue.domain.diagnostic import find_refusal, parse
-from segue.domain.errors import SearchFailed
 from segue.domain.events import DiagnosticRun, SearchDone
-from segue.domain.job import Mode, Role
+from segue.domain.job import Mode
 from segue.domain.results import (
-    ChoiceOutput,
     DiagnosticOutput,
     LaunchInput,
     LaunchOutput,
-    SearchOutput,
     StepFacts,
     StepResult,
 )
@@ -32,11 +27,9 @@ from segue.domain.verdict import Action, Hit, Result, Verdict
 from segue.flow.context import Building, RunContext
 from segue.flow.evidence import tree_before, undo_edits, verdict_after
 from segue.flow.launch import LaunchRequest
-from segue.flow.phase import CHOICE, DIAGNOSTIC, REPLAN, SEARCH
+from segue.flow.phase import DIAGNOSTIC, SEARCH
 from segue.flow.phases.outline import may_replan, replan
-from segue.flow.query import make_query
 from segue.flow.state import PhaseEnd, TaskState
-from segue.ports import Searcher
 from segue.prompts.task import research_prompt
 
 _KEPT = 16 * 1024
@@ -51,10 +44,6 @@ class Round(Struct, frozen=True):
     building: Building
     state: TaskState
     verdict: Verdict
-    is_drawn: bool = False
-    """Whether chance chose the action."""
-    made_from: str = ""
-    """What the request was made from, where the judge did not word it."""
 
     @property
     def request(self) -> str:
@@ -90,55 +79,6 @@ async def modify(now: Round) -> Resolution:
     if not result.ok:
         return Resolution(end=PhaseEnd(False, f"no new plan: {result.output.verdict.reason}"))
     return Resolution(end=PhaseEnd(False, f"planned again: {now.request}", replanned=True))
-
-
-async def choose(now: Round) -> Round:
-    """Return the round with the action that chance chose, or as it is where the judge decides."""
-    wished, state = now.verdict.action, now.state
-    is_spent = state.resolutions >= now.context.policy.resolutions
-    if now.building.resolve != "random" or is_spent or wished is Action.SKIP:
-        return now
-    number = state.count(CHOICE.name)
-    key = f"{state.folder}/{CHOICE.name}/{number}"
-    seed = f"{now.context.journal.run.id}/{key}{_after_replans(now)}"
-
-    async def work(_token: str) -> StepResult[ChoiceOutput]:
-        eligible = list_eligible(now)
-        action = random.Random(seed).choice(eligible)  # noqa: S311 - it must be repeatable, not secret
-        return StepResult(True, ChoiceOutput(action, wished, tuple(eligible), seed))
-
-    facts = StepFacts(state.task.key, CHOICE.name, number, build_phase=state.task.build_phase)
-    found = (await now.context.journal.step(key, ChoiceOutput, work, facts=facts)).output
-    request, made_from = now.verdict.request if found.action is wished else "", ""
-    if found.action is Action.WEB_SEARCH and not request:
-        request, made_from = make_query(state.task, now.verdict), "the failure"
-    verdict = replace(now.verdict, action=found.action, request=request)
-    return replace(now, verdict=verdict, is_drawn=True, made_from=made_from)
-
-
-def _after_replans(now: Round) -> str:
-    """Return what sets the choices of a task that a new plan has kept apart from its earlier ones."""
-    replans = now.context.view.phases[REPLAN.name]
-    return f"/after/{replans}" if replans else ""
-
-
-def list_eligible(now: Round) -> list[Action]:
-    """List the actions that are possible now: a command needs the judge's request, the others do not."""
-    possible = {
-        Action.RETRY: True,
-        Action.WEB_SEARCH: now.building.searcher is not None or Role.RESEARCH in now.context.agents,
-        Action.RUN_DIAGNOSTIC: now.verdict.action is Action.RUN_DIAGNOSTIC and _is_allowed(now),
-        Action.MODIFY_PLAN: may_replan(now.context, now.building, now.state),
-    }
-    return [action for action in (*COUNTED, Action.MODIFY_PLAN) if possible[action]]
-
-
-def _is_allowed(now: Round) -> bool:
-    try:
-        argv = parse(now.verdict.request)
-    except ValueError:
-        return False
-    return not find_refusal(argv, now.building.diagnostics)
 
 
 async def diagnose(now: Round) -> Resolution:
@@ -178,36 +118,7 @@ async def _run_allowed(now: Round, command: str) -> tuple[str, int | None, str]:
 
 
 async def search(now: Round) -> Resolution:
-    """WEB_SEARCH: ask a service or an agent; the agent is told what was found, or that it failed."""
-    searcher = now.building.searcher
-    return Resolution(await (_ask_service(now, searcher) if searcher is not None else _ask_agent(now)))
-
-
-async def _ask_service(now: Round, searcher: Searcher) -> str:
-    context, task, query = now.context, now.state.task, now.request
-    number = now.state.resolutions
-    key = f"{now.state.folder}/{SEARCH.name}/{searcher.name}/{number}"
-
-    async def work(_token: str) -> StepResult[SearchOutput]:
-        hits: list[Hit] = []
-        failure = ""
-        try:
-            hits = await searcher.search(query)
-        except SearchFailed as error:
-            failure = error.message
-        results = tuple(Hit(*map(context.redact, (hit.title, hit.url, hit.text))) for hit in hits)
-        await _store(now, key, searcher.name, results, failure)
-        return StepResult(not failure, SearchOutput(query, results, failure))
-
-    facts = StepFacts(task.key, SEARCH.name, number, searcher.name, build_phase=task.build_phase)
-    found = (await context.journal.step(key, SearchOutput, work, facts=facts)).output
-    if found.search_failure:
-        return f"A search for {query!r} was tried, but it failed: {found.search_failure}"
-    listed = [f"{hit.title}\n{hit.url}\n{hit.text}" for hit in found.results]
-    return f"A search for {query!r} found:\n\n" + (keep_start("\n\n".join(listed), _KEPT) or "nothing")
-
-
-async def _ask_agent(now: Round) -> str:
+    """WEB_SEARCH: ask an agent; the one at work is told what was found, or that it failed."""
     context, state, query = now.context, now.state, now.request
     task, attempts = state.task, context.attempts(SEARCH, state)
     async for attempt in attempts:
@@ -228,8 +139,8 @@ async def _ask_agent(now: Round) -> str:
             attempt.output = ended
     output = attempts.result.output
     if output.failure:
-        return f"A search for {query!r} was tried, but it failed: {output.failure.message}"
-    return f"A search for {query!r} found:\n\n{keep_start(output.text, _KEPT)}"
+        return Resolution(f"A search for {query!r} was tried, but it failed: {output.failure.message}")
+    return Resolution(f"A search for {query!r} found:\n\n{keep_start(output.text, _KEPT)}")
 
 
 def _sources(text: str) -> tuple[Hit, ...]:
@@ -240,10 +151,7 @@ def _sources(text: str) -> tuple[Hit, ...]:
 
 async def _store(now: Round, key: str, source: str, results: tuple[Hit, ...], failure: str) -> None:
     task, number = now.state.task, now.state.resolutions
-    made_from = now.made_from or ("the judge's request" if now.verdict.request else "the judge's reason")
-    event = SearchDone(
-        task.key, now.request, source, results, number, failure, task.build_phase, now.is_drawn, made_from
-    )
+    event = SearchDone(task.key, now.request, source, results, number, failure, task.build_phase)
     await now.context.emit(event, key)
 
 

@@ -153,8 +153,6 @@ class Launcher(Struct):
     """Watches over what agents must not touch; None where they have no work tree."""
     slots: int | None = None
     """How many launches of one agent are at work at once, in all runs that share the database."""
-    shared_slots: Mapping[str, int] = field(default_factory=dict)
-    """The same for single agents, on all machines of a fleet."""
     seat: Seat | None = None
     """The seat of the task, where several are worked on at once."""
     lane: int = 0
@@ -175,7 +173,8 @@ class Launcher(Struct):
     """Launches within the budget that the view does not count yet: several may begin at once."""
 
     def __post_init__(self) -> None:
-        self.resting.update(self.view.limits)
+        for name, until in self.view.limits.items():  # lanes share them, and may know better
+            self.resting.setdefault(name, until)
         self.budgets.caps = {**self.budgets.caps, "run": self.budget}
 
     def admit(self, key: str, task: str) -> None:
@@ -203,8 +202,3 @@ class Launcher(Struct):
         """Pass an agent over that cannot work, until it can again."""
         forever = failure.kind in (FailureKind.AUTH, FailureKind.NOT_STARTED)
         self.resting[by.name] = float("inf") if forever else failure.until or time.time() + _REST
-
-    def most_at_once(self, agent: str) -> int | None:
-        """Return how many launches of an agent may be at work at once; None: any number."""
-        limits = (most for most in (self.slots, self.shared_slots.get(agent)) if most is not None)
-        return min(limits, default=None)

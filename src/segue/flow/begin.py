@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from segue.domain.delivery import is_feedback
-from segue.domain.events import StateImported
+from segue.domain.events import NoticeGiven, StateImported
 from segue.domain.question import is_question
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Task
+from segue.domain.workspace import Snapshot
 from segue.flow.aside import STEPS, bring_back, read_base
 from segue.flow.branch import check_branch
 from segue.flow.context import RunContext
 from segue.flow.escalation import RUNG, next_rung
+from segue.flow.evidence import has_advanced
 from segue.flow.phase import EXECUTE, PLAN
-from segue.flow.state import Beginning, LastLaunch, Start, TaskState
+from segue.flow.state import LastLaunch, Start, TaskState
 
 
 async def start_again(context: RunContext, task: Task, end: str) -> None:
@@ -64,6 +68,9 @@ async def start(context: RunContext, task: Task, seen: int, asked: LastLaunch) -
         now = await context.workspace.begin(task.key, context.source.head_branch() or context.view.branch)
         await check_branch(context, task.key, now)
         known = context.journal.recorded(key, SnapshotOutput)
+        if known is not None and await _is_untouched(context, task.key, read_base(known.output), now):
+            await context.journal.redo(key)  # a person has committed before any work began
+            known = None
         is_left = now.dirty and not (known or context.cloud or now.links)
         tree = await context.workspace.tree(now) if is_left else ""
         found = SnapshotOutput(now.head, now.branch, now.dirty, heavy=now.heavy, links=now.links, tree=tree)
@@ -75,9 +82,28 @@ async def start(context: RunContext, task: Task, seen: int, asked: LastLaunch) -
     base = (await context.journal.record(key, StepResult(True, found), StepFacts(task.key, "base"))).output
     await bring_back(context, task.key)
     snapshot = read_base(base)
-    begun = context.beginning or Beginning(last=last_session(context) if is_feedback(task.key) else asked)
-    start = Start(snapshot, seen=base.seen)
-    return TaskState(task, start, snapshot, last=begun.last, own_tests=begun.tests)
+    last = last_session(context) if is_feedback(task.key) else asked
+    return TaskState(task, Start(snapshot, seen=base.seen), snapshot, last=last)
+
+
+async def follow_commits(context: RunContext, state: TaskState) -> None:
+    """Let the work begin with what a person has committed while the task was planned."""
+    now = await context.workspace.snapshot() if context.lane is None and not context.cloud else state.base
+    if now.dirty or not await _is_untouched(context, state.task.key, state.base, now):
+        return
+    key = f"{state.folder}/base"
+    text = f"Commit {now.head[:10]} was made while task {state.task.key} was planned, so it begins with it."
+    await context.emit(NoticeGiven(text, task=state.task.key))
+    await context.journal.redo(key)
+    found = SnapshotOutput(now.head, now.branch, now.dirty)
+    await context.journal.record(key, StepResult(True, found), StepFacts(state.task.key, "base"))
+    state.start, state.now = replace(state.start, base=now), now
+
+
+async def _is_untouched(context: RunContext, task: str, base: Snapshot, now: Snapshot) -> bool:
+    """Return whether somebody has committed since a task began of which nothing but a plan was made."""
+    phases = {step.phase for step in context.journal.steps(f"task/{task}/")}
+    return phases <= {"base", PLAN.name, None} and await has_advanced(context, base, now)
 
 
 def asked_in(context: RunContext, key: str, end: str) -> LastLaunch:
@@ -91,10 +117,10 @@ def asked_in(context: RunContext, key: str, end: str) -> LastLaunch:
     return LastLaunch(found[-1].session, found[-1].agent) if found and context.lane is None else LastLaunch()
 
 
-def last_session(context: RunContext, folder: str = "task/") -> LastLaunch:
-    """Return the last conversation of the run, or about one task, and whose it is."""
+def last_session(context: RunContext) -> LastLaunch:
+    """Return the last conversation of the run, and whose it is."""
     editing = {phase.name for phase in context.flow.phases if phase.edits}
-    for step in reversed(context.journal.steps(folder)):
+    for step in reversed(context.journal.steps("task/")):
         if step.phase in editing and step.state is StepState.DONE:
             found = read_as(LaunchOutput, step.output)
             return LastLaunch(found.session, found.agent)

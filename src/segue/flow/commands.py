@@ -5,16 +5,13 @@ Each runs once per run; what it prints is stored and reported.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from segue.domain.errors import NeedsHuman
 from segue.domain.events import FinalCommandRun
 from segue.domain.results import FinalOutput, StepFacts, StepResult
-from segue.domain.run import StepState
-from segue.domain.source import HookTime, SourceHook
 from segue.domain.text import cut_tail
 
 if TYPE_CHECKING:
@@ -70,32 +67,3 @@ async def _run_once(
         return StepResult(code == 0, FinalOutput(code, kept))
 
     return await journal.step(key, FinalOutput, work, facts=StepFacts(phase=phase))
-
-
-async def run_hooks(
-    journal: Journal,
-    hooks: Sequence[SourceHook],
-    commands: Mapping[str, Sequence[str]],
-    when: HookTime,
-    run: RunHere,
-) -> None:
-    """Run the commands for the hooks that are due; raises NeedsHuman when one fails."""
-    for hook in hooks:
-        if hook.when is when and hook.name in commands:
-            await _run_hook(journal, hook, commands[hook.name], run)
-
-
-async def _run_hook(journal: Journal, hook: SourceHook, argv: Sequence[str], run: RunHere) -> None:
-    key = f"hook/{hook.when}/{hook.name}"
-    if journal.state(key) is StepState.FAILED:
-        await journal.redo(key)
-    result = await _run_once(journal, key, f"hook {hook.when}", f"hook {hook.name}", argv, run)
-    if not result.ok:
-        code = result.output.exit_code
-        ended = "could not be run" if code is None else f"ended with exit code {code}"
-        said = result.output.output.strip()[-_SHOWN:]
-        raise NeedsHuman(
-            f"The hook {hook.name} {ended}: {' '.join(argv)}\n{said}".strip(),
-            kept="What was done before it is kept.",
-            hint=f"Fix it, then: segue resume {journal.run.id}",
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,18 +11,18 @@ from msgspec import Struct, field
 
 from segue.domain.events import Event
 from segue.domain.job import Role
-from segue.domain.proof import AgainstOld, CheckResult, IndependentTests, Level
-from segue.domain.results import EndOutput, WorkNote
+from segue.domain.proof import CheckResult, Level
+from segue.domain.results import WorkNote
 from segue.domain.scenario import Scenario
 from segue.domain.task import Task, TaskKind
-from segue.domain.verdict import DismissReason, Evidence, Finding, Verdict
+from segue.domain.verdict import Evidence, Verdict
 from segue.domain.workspace import Workspace
 from segue.flow.agents import AgentChain, Launcher, Series, chain_from, make_ladder
 from segue.flow.lanes import Seat, Seats
 from segue.flow.launch import Attempts
 from segue.flow.phase import Flow, Phase
-from segue.flow.state import Beginning, TaskState
-from segue.ports import Judge, Outline, Reviewer, Searcher, Source
+from segue.flow.state import TaskState
+from segue.ports import Judge, Outline, Reviewer, Source
 from segue.view.run import RunView
 
 if TYPE_CHECKING:
@@ -54,12 +54,8 @@ class Policy(Struct, frozen=True):
     """Whether somebody who never sees the work writes tests for it."""
     exam_rounds: int = 2
     """How often more independent tests are asked for than the first ones of a task."""
-    combine: bool = False
-    """Whether somebody writes tests that combine tasks too."""
     exam_cost: float | None = None
     """US dollars that the independent tests of a task may cost before no more are asked for."""
-    union: tuple[str, ...] = ()
-    """Files that are merged line by line, so that no task waits because of them."""
     gates: tuple[str, ...] = ()
     """Where the run waits for a person: after a `checkpoint`, after each `task`."""
     handover_bytes: int = 4096
@@ -70,15 +66,10 @@ class Policy(Struct, frozen=True):
     """How often a task that fails its checks or its verification is sent back to the agent."""
 
 
-Triage = Callable[[Sequence[Finding]], tuple[list[Finding], list[tuple[Finding, DismissReason]]]]
-"""Parts findings into those to address and those dismissed by the user's patterns."""
-
-
 class Reviewing(Struct, frozen=True):
     """Who reviews, and what follows from the findings."""
 
     reviewer: Reviewer
-    triage: Triage
     max_rounds: int
     on_remaining: Literal["warn", "fail"]
     on_failure: Literal["fail", "retry_once", "skip"]
@@ -126,28 +117,24 @@ ReadVerdict = Callable[[str, Task, Evidence], Verdict]
 class Judging(Struct, frozen=True):
     """Who decides whether a task is done."""
 
-    judges: tuple[Judge | None, ...]
-    """All of them must agree. None: an agent judges, in the role `verify`."""
+    judge: Judge | None
+    """None: an agent judges, in the role `verify`."""
     read: ReadVerdict
     """Reads the answer of an agent that judges."""
     decides_contests: bool = True
-    """Whether they can say if a task asks for a changed test; the checks themselves cannot."""
+    """Whether it can say if a task asks for a changed test; the checks themselves cannot."""
 
 
 class Building(Struct, frozen=True):
     """What only the flow that builds from one prompt uses."""
 
     outline: Outline
-    searcher: Searcher | None
-    """A search service; without one an agent searches."""
     diagnostics: tuple[str, ...]
     """The beginnings of the commands a judge may ask for."""
     run_diagnostic: RunCommand
     replan: Literal["caveats", "always", "never"]
     replans: int
     """How often the plan may be reconsidered in one run."""
-    resolve: Literal["judge", "random"] = "judge"
-    """Who decides what follows a failed verdict: the judge, or chance."""
 
 
 class Survey(Struct):
@@ -174,18 +161,6 @@ class Lane(Struct, frozen=True):
     """Checks what several tasks have made together."""
 
 
-Combine = Callable[["RunContext", Collection[str]], Awaitable[Sequence[tuple[Task, EndOutput]]]]
-"""Tests together what the tasks of a run, or the chosen ones, have made.
-
-Returns how those ended that were worked on again."""
-
-
-Compare = Callable[["Sealer", str, str, str, Sequence[Sequence[str]]], Awaitable[AgainstOld | None]]
-"""Runs old and new code on the same inputs, given the words of a task, two trees and the checks.
-
-None: the task asks for something new."""
-
-
 class RunContext(Struct, frozen=True):
     """The filled sockets of one run."""
 
@@ -207,14 +182,6 @@ class RunContext(Struct, frozen=True):
     building: Building | None = None
     testing: DetachedTests | None = None
     """Where independent tests are written, out of sight of the work."""
-    combine: Combine | None = None
-    """Tests together what tasks have made; None: nobody does."""
-    compare: Compare | None = None
-    """Compares old code with new; None: nobody does."""
-    combined: list[IndependentTests] = field(default_factory=list)
-    """Tests that combine tasks and pass: they must pass still."""
-    beginning: Beginning | None = None
-    """What a task that came back begins with."""
     resumed_by_person: bool = False
     """Whether the run had ended and waited for a person before this session."""
     earlier: dict[str, WorkNote] = field(default_factory=dict)

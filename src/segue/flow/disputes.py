@@ -23,8 +23,9 @@ from segue.domain.verdict import (
     Verdict,
 )
 from segue.flow.context import RunContext
+from segue.flow.evidence import describe_change
 from segue.flow.exam import ask_again
-from segue.flow.judging import ask_judges, no_verdict
+from segue.flow.judging import ask_judge, no_verdict
 from segue.flow.phase import CONTEST, DISPUTE
 from segue.flow.state import TaskState
 from segue.prompts.exam import MoreTests
@@ -216,7 +217,7 @@ async def _are_right(
     files = tuple(dict.fromkeys(path for one in shown for path in one.files))
     evidence = Evidence(context.redact("\n".join(sides)), files, tuple(failed), state.last.summary)
     question = replace(state.task, criteria=(Criterion(_TESTS, _ARE_RIGHT),))
-    found = await ask_judges(context, context.judging, state, DISPUTE, question, evidence)
+    found = await ask_judge(context, context.judging, state, DISPUTE, question, evidence)
     if found.failure is not None:
         raise no_verdict(context, state, found.verdict.reason)
     # That the checks fail, which makes the whole no pass, is what the question is about.
@@ -251,7 +252,7 @@ async def let_judges_settle(
     texts = [contested_text(one) for result in disputed for one in result.contested]
     files = tuple(one.path for result in disputed for one in result.contested)
     evidence = Evidence(context.redact("\n".join(texts)), files, (), state.last.summary)
-    found = await ask_judges(context, context.judging, state, CONTEST, question, evidence)
+    found = await ask_judge(context, context.judging, state, CONTEST, question, evidence)
     if found.failure is not None:
         raise no_verdict(context, state, found.verdict.reason)
     asked = found.verdict.result is Result.PASS
@@ -292,16 +293,10 @@ def name_changed_tests(state: TaskState, results: Sequence[CheckResult] | None =
         for place, one in zip(list_changes(result), open_ones, strict=True):
             text = f"{place} was changed although the task does not ask for it: put it back or say why."
             criteria.append(CriterionVerdict(f"old test: {one.test or place}", False, f"{text} {one.why}"))
-            reasons.append(f"{place} {_describe_change(one.why)} although the task does not ask for it")
+            reasons.append(f"{place} {describe_change(one.why)} although the task does not ask for it")
     if not criteria:
         return None
     return Verdict(Result.PARTIAL, Action.RETRY, "; ".join(dict.fromkeys(reasons)), tuple(criteria))
-
-
-def _describe_change(why: str) -> str:
-    """Return what happened to an old test, to follow its name: `is skipped now,`."""
-    what = why.partition(";")[0]
-    return f"{what.removeprefix('It ')}," if what.startswith(("It is ", "It was ")) else "was changed"
 
 
 def conclude_changes(context: RunContext, state: TaskState) -> tuple[CheckResult, ...]:
@@ -334,8 +329,7 @@ def _own(state: TaskState) -> tuple[IndependentTests, ...]:
 
 
 def _earlier(context: RunContext, state: TaskState) -> list[IndependentTests]:
-    own = [one.independent for one in _proofs(context, state) if one.independent is not None]
-    return [*own, *context.combined]
+    return [one.independent for one in _proofs(context, state) if one.independent is not None]
 
 
 def _proofs(context: RunContext, state: TaskState) -> list[Proof]:

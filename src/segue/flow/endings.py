@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from segue.domain.events import AgentTool, Event
-from segue.domain.exits import find_exit, find_unshown, read_exit_call
+from segue.domain.exits import find_exit, find_unshown
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.question import ASKS, is_question
 from segue.domain.task import Task
@@ -49,26 +45,6 @@ def advise(failure: Failure) -> str:
     return f"{said}{stop} {advice}, or name another agent to fall back on: --agent FIRST,SECOND"
 
 
-class ExitCall:
-    """Hears the call of a tool by which an agent ends its work, if it does nothing afterwards."""
-
-    def __init__(self, hear: Callable[[Event], None] | None) -> None:
-        self._hear, self._line = hear, ""
-
-    def __call__(self, event: Event) -> None:
-        """See an event of the agent."""
-        if isinstance(event, AgentTool) and event.state != "completed":
-            self._line = read_exit_call(event.name, event.input)
-        if self._hear is not None:
-            self._hear(event)
-
-    def add_to(self, outcome: Outcome) -> Outcome:
-        """Return the outcome as if the agent had ended with the line that the call stands for."""
-        if not self._line or outcome.failure is not None or find_exit(outcome.text) is not None:
-            return outcome
-        return replace(outcome, text=f"{outcome.text}\n{self._line}")
-
-
 def cited_files(outcome: Outcome, root: Path) -> set[str]:
     """Return the files by which an agent shows that its task cannot be done, from the root."""
     way = find_exit(outcome.text)
@@ -104,5 +80,5 @@ def _read(root: Path, own: str, path: str) -> str | None:
 def advise_person(run: str, key: str, reason: str) -> str:
     """Say what a person can do about a task that needs one; a question is answered."""
     if is_question(reason):
-        return f'segue task answer {key} "…"   (then segue resume {run})'
+        return f'segue task say {key} "…"   (then segue resume {run})'
     return f"segue logs {run} --task {key}   (then segue resume, or segue task accept {key})"

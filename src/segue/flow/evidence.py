@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -10,11 +11,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from segue.domain.amounts import list_some
 from segue.domain.errors import AGAIN, Unfinished, WorkspaceError
 from segue.domain.events import CheckRun, NoticeGiven, PatchMade
 from segue.domain.job import Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.domain.proof import CheckResult
+from segue.domain.proof import CheckResult, CheckState
 from segue.domain.question import ASKS, find_question
 from segue.domain.results import LaunchInput, LaunchOutput, read_as
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
@@ -24,7 +26,9 @@ from segue.flow.endings import advise, cited_files, way_out
 from segue.flow.errors import ErrorRecorder
 from segue.flow.pushed import guard_branch
 from segue.flow.state import TaskState
+from segue.system.git.folders import find_place
 from segue.system.git.index import name_heavy
+from segue.system.git.objects import Objects
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
 RETRIED |= {FailureKind.TIMEOUT, FailureKind.HANG, FailureKind.NO_CHANGE, FailureKind.LOST}
@@ -48,6 +52,7 @@ _LAST_WORDS = 300
 _LOOKS = (0.2, 2.0)
 """Seconds until a look at the work tree that failed is repeated."""
 _KEPT_FILES = 200
+_LISTED = 5
 _KEPT_DIFF = 256 * 1024
 
 
@@ -157,8 +162,9 @@ async def _look(
         if not context.cloud:
             raise
         lost = Failure(FailureKind.BRANCH, error.message)
-    changed = now != state.base
-    changes = await context.workspace.changes(state.base, now) if changed else WorkChanges()
+    moved = now != state.base
+    changes = await context.workspace.changes(state.base, now) if moved else WorkChanges()
+    changed = changes != WorkChanges()  # commits without files, and branches without commits, change nothing
     files = changes.files
     if changed and not (changes.links or changes.unmerged):  # git makes no tree of these
         await _record_patch(context, state, now, len(files), key)
@@ -231,14 +237,22 @@ async def tree_before(context: RunContext, key: str, known: Snapshot | None = No
     return known if known is not None and context.cloud else await context.workspace.snapshot()
 
 
+async def has_advanced(context: RunContext, before: Snapshot, now: Snapshot) -> bool:
+    """Return whether somebody has committed since on the same branch: who must not edit commits nothing."""
+    moved = before.head and now.head != before.head and now.branch == before.branch
+    place = find_place(context.workspace.root) if moved and not context.cloud else None
+    return place is not None and await Objects(place.common).is_ancestor(before.head, now.head)
+
+
 async def undo_edits(
     context: RunContext, task: str, before: Snapshot, outcome: Outcome
 ) -> LaunchOutput | None:
     """Return a failure when an agent that must not edit has changed something; undone where possible."""
     now = await context.workspace.arrive(outcome.branches, before)
-    if now == before:
+    is_committed = await has_advanced(context, before, now)
+    if now == before or (is_committed and (before.dirty or not now.dirty)):
         return None
-    undone = now.head == before.head and not before.dirty and not context.cloud
+    undone = (is_committed or now.head == before.head) and not before.dirty and not context.cloud
     message = f"The agent changed files in plan mode: {', '.join(now.files[:5]) or now.head[:10]}."
     if undone:
         name = f"task {task}" if task else "the plan"
@@ -279,6 +293,22 @@ async def store_result(
         errors = [item for item in (found or {}).get("findings", ()) if item.get("level") == "error"]
         recorder = ErrorRecorder(context.journal, task.key, "verify", task.build_phase, key)
         await recorder.check_failed(result, [str(item["message"]) for item in errors])
+
+
+def refuse_switched_off(result: CheckResult) -> CheckResult:
+    """Return a check as failed where old tests that fail now were skipped, removed or left unrun."""
+    off = [one for one in result.unsettled if one.off]
+    if not (result.ok and off):
+        return result
+    places = [f"{one.path}:{one.line} {describe_change(one.why)}" for one in off]
+    reason = f"{list_some(places, _LISTED)} although its old version fails. Old tests must run and pass."
+    return replace(result, state=CheckState.CONTESTED, reason=reason)
+
+
+def describe_change(why: str) -> str:
+    """Return what happened to an old test, to follow its name: `is skipped now,`."""
+    what = re.split(r"[;,]", why)[0]
+    return f"{what.removeprefix('It ')}," if what.startswith(("It is ", "It was ")) else "was changed,"
 
 
 def checks_verdict(results: tuple[CheckResult, ...]) -> Verdict:

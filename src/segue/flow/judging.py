@@ -1,8 +1,6 @@
-"""Asks those who judge: a service, an agent, or a panel of which all must agree."""
+"""Ask who judges: a service or an agent."""
 
 from __future__ import annotations
-
-from msgspec.structs import replace
 
 from segue.domain.errors import Unfinished, UnusableAnswer
 from segue.domain.events import Event, VerdictGiven
@@ -18,7 +16,7 @@ from segue.domain.results import (
     to_json,
 )
 from segue.domain.task import Task
-from segue.domain.verdict import CriterionVerdict, Evidence, Result, Verdict, without_secrets
+from segue.domain.verdict import Evidence, Result, without_secrets
 from segue.flow.context import Judging, RunContext
 from segue.flow.evidence import tree_before, undo_edits, verdict_after
 from segue.flow.launch import LaunchRequest
@@ -29,48 +27,16 @@ from segue.prompts.judge import judge_prompt
 from segue.system.patience import outlast
 
 
-async def ask_judges(
+async def ask_judge(
     context: RunContext, judging: Judging, state: TaskState, phase: Phase, task: Task, evidence: Evidence
 ) -> JudgeOutput:
-    """Ask every judge about the criteria of a task; of several, all must agree."""
-    answers: list[tuple[str, JudgeOutput]] = []
-    for judge in judging.judges:
-        if judge is None:
-            answers.append(("agent", await _ask_agent(context, judging, state, phase, task, evidence)))
-        else:
-            answers.append((judge.name, await _ask_judge(context, judge, state, phase, task, evidence)))
-        if answers[-1][1].failure is not None:
-            return answers[-1][1]
-    if len(answers) == 1:
-        return answers[0][1]
-    verdict = agree([(name, output.verdict) for name, output in answers])
-    await context.emit(VerdictGiven.of(task.key, verdict), f"{state.folder}/{phase.name}")
-    return JudgeOutput(verdict=verdict, checks=evidence.checks)
+    """Ask who judges about the criteria of a task."""
+    if judging.judge is None:
+        return await _ask_agent(context, judging, state, phase, task, evidence)
+    return await _ask_service(context, judging.judge, state, phase, task, evidence)
 
 
-def agree(verdicts: list[tuple[str, Verdict]]) -> Verdict:
-    """Return what a panel concludes: a criterion is met if all say so; who disagrees is named."""
-    keys = list(dict.fromkeys(found.key for _, verdict in verdicts for found in verdict.criteria))
-    criteria = []
-    for key in keys:
-        found = [(name, one) for name, verdict in verdicts for one in verdict.criteria if one.key == key]
-        against = [(name, one) for name, one in found if not one.met]
-        said = [f"{name}: {one.evidence}" for name, one in against or found]
-        criteria.append(CriterionVerdict(key, not against, "\n".join(said)))
-    failing = [(name, verdict) for name, verdict in verdicts if verdict.result is not Result.PASS]
-    if not failing:
-        return replace(verdicts[0][1], criteria=tuple(criteria))
-    met = [criterion.met for criterion in criteria]
-    reasons = "; ".join(f"{name}: {verdict.reason}" for name, verdict in failing)
-    if len(failing) < len(verdicts):
-        agreeing = ", ".join(name for name, verdict in verdicts if verdict.result is Result.PASS)
-        reasons = f"the judges disagree ({agreeing} would pass it). {reasons}"
-    worst = failing[0][1]
-    result = Result.PARTIAL if any(met) else Result.FAIL
-    return replace(worst, result=result, reason=reasons, criteria=tuple(criteria))
-
-
-async def _ask_judge(
+async def _ask_service(
     context: RunContext, judge: Judge, state: TaskState, phase: Phase, task: Task, evidence: Evidence
 ) -> JudgeOutput:
     number = state.count(phase.name)

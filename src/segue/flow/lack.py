@@ -15,7 +15,7 @@ from segue.flow.context import RunContext
 from segue.flow.disputes import words_of
 from segue.flow.phase import CHECK, CONTEST, DISPUTE, EXAM, INDEPENDENT, LACK
 from segue.flow.phases.check import check, expected_red
-from segue.flow.proving import is_exempt, level_of, list_caps, measure_change
+from segue.flow.proving import level_of, list_caps, measure_change, name_untestable
 from segue.flow.state import PhaseEnd, TaskState
 from segue.proof.scope import Scope
 
@@ -74,7 +74,7 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
         return ""  # the task went on before it could be asked, under an earlier version
     scope = await measure_change(context, state)
     lack = "" if _is_shown(context, state, scope) else describe_lack(state.checks)
-    if not lack or is_exempt(state, scope):
+    if not lack or name_untestable(state.checks, scope):
         return ""
 
     async def work(_token: str) -> StepResult[LackOutput]:

@@ -28,6 +28,7 @@ from segue.domain.errors import CredentialsError, WaitsElsewhere
 from segue.domain.events import (
     AgentEnded,
     AgentReplaced,
+    BudgetPassed,
     Delivery,
     Event,
     PromptSent,
@@ -44,7 +45,7 @@ from segue.domain.run import Step, StepState
 from segue.domain.verdict import Action, Result
 from segue.flow.agents import AgentChain, ChosenAgent, Launcher, Series
 from segue.flow.budgets import BudgetWatch
-from segue.flow.endings import UNABLE, ExitCall, may_go_elsewhere
+from segue.flow.endings import UNABLE, may_go_elsewhere
 from segue.flow.errors import ErrorRecorder
 from segue.flow.say import listening, once, say, take_said
 from segue.flow.stuck import StuckRule, StuckWatch, look_at
@@ -210,9 +211,9 @@ class Attempts:
 
     def _next_agent(self, number: int) -> ChosenAgent:
         """Return who makes this attempt: whoever began it, if it was begun; else the first who can."""
-        chain = self.series.chain
-        best = self._begun_by(number) or self.launcher.find_able(self._left() or chain)
-        return best or min(chain, key=lambda by: self.launcher.resting[by.name])
+        chain = self._left() or self.series.chain
+        best = self._begun_by(number) or self.launcher.find_able(chain)
+        return best or min(chain, key=lambda by: self.launcher.resting.get(by.name, 0.0))
 
     def _left(self) -> AgentChain:
         """Return the agents that have not failed at this very work."""
@@ -315,7 +316,7 @@ class LaunchAttempt:
             request = replace(request, session=self._continued)
         async with AsyncExitStack() as stack:
             stack.callback(launcher.count, self.key)
-            if (most := launcher.most_at_once(agent.name)) is not None:
+            if (most := launcher.slots) is not None:
                 await stack.enter_async_context(journal.slot(f"agent {agent.name}", most))
             begun = journal.state(self.key) is not None
             if not begun:
@@ -329,9 +330,8 @@ class LaunchAttempt:
             await journal.emit(PromptSent(prompt.digest, len(prompt.text), prompt.text), self.key)
             await self._note_words(words)
             launcher.count(self.key)
-            heard = ExitCall(hear)
             errors = ErrorRecorder(
-                journal, series.task, series.stored_phase, series.build_phase, self.key, heard
+                journal, series.task, series.stored_phase, series.build_phase, self.key, hear
             )
             if lost:
                 outcome = Outcome(failure=Failure(FailureKind.LOST, "it was at work on another machine"))
@@ -345,11 +345,12 @@ class LaunchAttempt:
                 listens = listening(launcher, series.task, agent, step.token)
                 async with nullcontext() if isinstance(request.prompt, Prompt) else listens:
                     outcome = await run_agent(agent, job, emit, watch, stuck)
-                outcome = heard.add_to(outcome)
                 watch.forget()
             outcome, tampering = await self._examine(journal.redact(outcome), request.guarded)
             yield outcome
             await errors.conclude(outcome, self.output.failure)
+            if over := launcher.budgets.passed(launcher.view, series.task):
+                await journal.emit(BudgetPassed(series.task, over), self.key)
             if series.task:
                 await journal.emit(VerdictGiven.of(series.task, self.output.verdict), self.key)
             step.outcome = self._result(request, outcome, tampering)
@@ -394,6 +395,7 @@ class LaunchAttempt:
         if launcher.find_able([other for other in series.chain if other is not self.by]) is not None:
             # It need not wait for a service that is away: another agent can take over.
             limits = replace(limits, patience=0.0)
+        limits = replace(limits, cost_usd=launcher.budgets.money_left(launcher.view, series.task))
         return Job(
             token=token,
             prompt=prompt,

@@ -79,8 +79,7 @@ class SideBySide:
         tasks = [with_kind(task, kinds) for task in self._pending.read()]
         self._tasks = {task.key: task for task in tasks}
         self._places = {task.key: place for place, task in enumerate(tasks)}
-        policy = self._context.policy
-        waits = plan_waits(tasks, touched=self._context.touched, union=policy.union)
+        waits = plan_waits(tasks, touched=self._context.touched)
         wanted = [task.key for task in tasks if self._pending.wants(task)]
         over = {task.key for task in tasks if task.status is not TaskStatus.PENDING}.difference(wanted)
         self._schedule.update(wanted, waits, over)

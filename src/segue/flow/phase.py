@@ -46,7 +46,7 @@ VERIFY = Phase(
     Role.VERIFY,
     in_flows=True,
     after=("execute", "check", "review", "independent"),
-    settings=("judged_by", "criteria", "judge"),
+    settings=("judged_by", "judge"),
 )
 SEARCH = Phase("search", "Search", Role.RESEARCH, within=("verify",))
 DIAGNOSTIC = Phase("diagnostic", "Diagnostic", within=("verify",))
@@ -63,15 +63,13 @@ EXAM = Phase("exam", "Check the independent tests", within=("independent",))
 CONTEST = Phase("contest", "Decide about changed tests", within=("check",))
 DISPUTE = Phase("dispute", "Decide about independent tests", within=("check",))
 LACK = Phase("lack", "Say what the proof lacks", within=("check",))
-MUTANTS = Phase("mutants", "Try mutants", within=("check",))
 MERGE = Phase("merge", "Merge", after=("execute",))
-CHOICE = Phase("choice", "Choose by chance", within=("verify",))
 
 PHASES: dict[str, Phase] = {
     phase.name: phase
     for phase in (
         *(OUTLINE, PLAN, EXECUTE, CHECK, REVIEW, ADDRESS, VERIFY, SEARCH, DIAGNOSTIC, RESOLVE, REPLAN),
-        *(INDEPENDENT, EXAM, CONTEST, DISPUTE, LACK, MUTANTS, MERGE, CHOICE),
+        *(INDEPENDENT, EXAM, CONTEST, DISPUTE, LACK, MERGE),
     )
 }
 """Every phase by name: first those that most tasks go through, in their order."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
-from segue.domain.proof import AgainstOld, CheckResult, CheckState, Level, Proof, Seal
+from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
 from segue.domain.same import keeps_behaviour
 from segue.domain.task import TaskKind
 from segue.flow.commit import hook_checks
 from segue.flow.context import RunContext
 from segue.flow.disputes import conclude_tests, words_of
-from segue.flow.exempt import asks_for_no_more
 from segue.flow.ratchet import breaks_earlier, count_holding
 from segue.flow.state import PhaseEnd, TaskState
 from segue.proof.scope import Scope
@@ -25,8 +24,8 @@ _HIGHEST = {TaskKind.DOCS: Level.CHECKED, TaskKind.TEST_FIRST: Level.TESTED}
 _LISTED = 5
 
 
-async def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] | None) -> Proof:
-    """Return how well the task is proven; of its `mutants`, so many were tried and noticed."""
+async def prove(context: RunContext, state: TaskState) -> Proof:
+    """Return how well the task is proven."""
     scope = await measure_change(context, state)
     independent, dropped = conclude_tests(state)
     unseen = independent is not None and bool(independent.proved)
@@ -41,12 +40,6 @@ async def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] 
         level = Level.CHANGED
     if held < again:
         reasons.insert(0, f"{again - held} proofs of earlier tasks no longer hold")
-    against_old = None
-    if context.compare is not None and state.checks and state.tree and not scope.is_empty:
-        words = words_of(context, state.task)
-        sealer, base = context.checking.sealer(), state.base.head
-        found = await context.compare(sealer, words, base, state.tree, context.checking.commands)
-        against_old = clean_comparison(context.redact, found)
     bare = tuple(replace(check, output="", contested=()) for check in state.checks)
     return Proof(
         level=level,
@@ -54,23 +47,13 @@ async def prove(context: RunContext, state: TaskState, mutants: tuple[int, int] 
         checks=(*bare, *hook_checks(state)),
         tree=state.tree,
         base=state.base.head,
-        mutants=mutants,
+        mutants=count_mutants(state.checks),
         independent=independent,
         dropped=dropped,
         held=(again, held) if again else None,
-        against_old=against_old,
         judged=state.judged,
-        untestable="" if level.proven else scope.untestable,
-        exempt=not level.proven and is_exempt(state, scope),
+        untestable="" if level.proven else name_untestable(state.checks, scope),
     )
-
-
-def clean_comparison(redact: Callable[[str], str], found: AgainstOld | None) -> AgainstOld | None:
-    """Return what was compared without secrets."""
-    if found is None:
-        return None
-    differences, left = (tuple(map(redact, one)) for one in (found.differences, found.not_compared))
-    return replace(found, differences=differences, not_compared=left)
 
 
 async def measure_change(context: RunContext, state: TaskState) -> Scope:
@@ -82,11 +65,9 @@ async def measure_change(context: RunContext, state: TaskState) -> Scope:
     return await sealer.measure_scope(state.base.head, state.tree, commands, tested)
 
 
-def is_exempt(state: TaskState, scope: Scope) -> bool:
-    """Return whether no test is asked of the work: none could tell it, and the task asks for just that."""
-    if not scope.untestable or any(check.unsettled for check in state.checks):
-        return False
-    return state.judged or asks_for_no_more(state.task, scope)
+def name_untestable(checks: Sequence[CheckResult], scope: Scope) -> str:
+    """Return why no test could tell the work; empty: one could, or old tests were changed."""
+    return "" if any(check.unsettled for check in checks) else scope.untestable
 
 
 def level_of(
@@ -177,15 +158,10 @@ def reaches(
     `returned`: the task came from a pull request; `same`: it asks for other code that does the same. What has
     nothing to test, or nothing new, reaches what it can.
     """
-    if proof.exempt or proof.is_accepted:
+    if proof.is_accepted or (proof.untestable and (proof.judged or kind is TaskKind.DOCS)):
         return True
     highest = Level.CHECKED if returned or same else _HIGHEST.get(kind, required)
     return proof.level.rank >= min(required.rank, highest.rank)
-
-
-async def score_mutants(_context: RunContext, state: TaskState) -> tuple[int, int] | None:
-    """Return how many mutants were tried against the tests that prove a task, and how many were noticed."""
-    return count_mutants(state.checks)
 
 
 def count_mutants(checks: Sequence[CheckResult]) -> tuple[int, int] | None:

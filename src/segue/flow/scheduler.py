@@ -36,7 +36,7 @@ async def run_tasks(context: RunContext, chosen: Collection[str] = ()) -> None:
     await plan_tasks(context)
     tally, pending, gates = Tally(context), PendingTasks(context, chosen), Gates(context)
     earlier = len(context.journal.steps("task/"))
-    while await combine_tasks(context, chosen, tally) and (task := await _next(pending, tally)) is not None:
+    while not tally.is_enough and (task := await _next(pending, tally)) is not None:
         if blocked := find_block(task.depends_on, tally.stuck, tally.asked):
             await tally.block(task, blocked)
             continue
@@ -58,14 +58,6 @@ async def _next(pending: PendingTasks, tally: Tally) -> Task | None:
         for key in keys:
             pending.put_back(key)
     return pending.next()
-
-
-async def combine_tasks(context: RunContext, chosen: Collection[str], tally: Tally) -> bool:
-    """Test together what was done together, if that is wanted; return whether another task may begin."""
-    if context.combine is not None and not tally.is_enough:
-        for task, ending in await context.combine(context, chosen):
-            tally.add(task, ending)
-    return not tally.is_enough
 
 
 def _find_obstacle(context: RunContext, tally: Tally) -> str:

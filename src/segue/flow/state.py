@@ -65,14 +65,6 @@ class OwnTests(Struct, frozen=True):
     """Whether they ask for nothing but examples that the worker sees."""
 
 
-class Beginning(Struct, frozen=True):
-    """What a task that came back begins with."""
-
-    tests: OwnTests = OwnTests()
-    last: LastLaunch = LastLaunch()
-    """The conversation to continue."""
-
-
 class TaskState(Struct):
     """One task on its way."""
 
@@ -80,8 +72,6 @@ class TaskState(Struct):
     start: Start
     now: Snapshot
     """What the last launch or commit left."""
-    own_folder: str = ""
-    """Where its steps are in the journal, where it is no task of its own."""
     last: LastLaunch = LastLaunch()
     plan: str | None = None
     verdict: Verdict | None = None
@@ -130,7 +120,7 @@ class TaskState(Struct):
     @property
     def folder(self) -> str:
         """Where its steps are in the journal."""
-        return self.own_folder or f"task/{self.task.key}"
+        return f"task/{self.task.key}"
 
     def count(self, phase: str) -> int:
         """Count another attempt at a phase, and return its number."""

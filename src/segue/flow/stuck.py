@@ -23,7 +23,6 @@ from segue.domain.amounts import format_duration
 from segue.domain.errors import WorkspaceError
 from segue.domain.events import AgentStuck, AgentText, AgentThought, AgentTool, AgentUsage, Event
 from segue.domain.outcome import Failure, FailureKind
-from segue.domain.pattern import pattern
 from segue.domain.question import find_question
 from segue.system.git.repository import Repository
 
@@ -45,9 +44,11 @@ _SHOWN = 100
 
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _CLOCK = r"(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?Z?"
-_VARYING = pattern(rf"{_ID}|0x[0-9a-f]+|{_CLOCK}|(?<=/tmp/)[^\s/:]+|\d+(?:\.\d+)? ?[mµun]s\b", re.IGNORECASE)
-_SECONDS = pattern(r"\b(\d+)\.\d+ ?(?=s\b|sec)")
-_NUMBER = pattern(r"(?<![\w.])\d+(?:\.\d+)?")
+_VARYING = re.compile(
+    rf"{_ID}|0x[0-9a-f]+|{_CLOCK}|(?<=/tmp/)[^\s/:]+|\d+(?:\.\d+)? ?[mµun]s\b", re.IGNORECASE
+)
+_SECONDS = re.compile(r"\b(\d+)\.\d+ ?(?=s\b|sec)")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
 
 
 class CircleStep(Struct, frozen=True):

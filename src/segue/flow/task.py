@@ -36,7 +36,7 @@ from segue.flow.phases.independent import independent
 from segue.flow.phases.outline import checkpoint
 from segue.flow.phases.review import review
 from segue.flow.phases.verify import verify
-from segue.flow.proving import is_enough, prove, score_mutants
+from segue.flow.proving import is_enough, prove
 from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import survey
 from segue.flow.words import has_more, skip_task, take_late, take_words
@@ -157,7 +157,7 @@ async def _run_phases(context: RunContext, state: TaskState) -> PhaseEnd:
         return ended if committed.ok else committed
     sealed = await _seal(context, state)
     while sealed.ok:
-        proof = await prove(context, state, await score_mutants(context, state))
+        proof = await prove(context, state)
         if not await has_more(context, state):
             enough = is_enough(context, state, proof)
             return replace(ended, proof=proof) if enough.ok else enough

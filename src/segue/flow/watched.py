@@ -38,7 +38,7 @@ async def run_agent(
     outcome: Outcome | None = None
     used: Usage | None = None
     reached: Failure | None = None
-    limit = asyncio.timeout(watch.seconds if watch is not None else None)
+    limit = asyncio.timeout(None)
     try:
         around = stuck.watching(limit) if stuck is not None else nullcontext()
         async with limit, aclosing(agent.run(job)) as items, around:
@@ -52,14 +52,16 @@ async def run_agent(
                     await stuck.see(item)
                 if watch is None or reached is not None or (reached := watch.see(item)) is None:
                     continue
-                # Most agents report what they used when they are done: who is, ends by itself.
-                soon = asyncio.get_running_loop().time() + job.limits.grace
+                # Who reports what it used when it is done ends by itself.
+                live = isinstance(item, AgentUsage) and item.live
+                soon = asyncio.get_running_loop().time() + (0.0 if live else job.limits.grace)
                 limit.reschedule(min(soon, limit.when() or soon))
     except TimeoutError:
         if watch is None or not limit.expired():
             raise
         reached = reached or (stuck.failure if stuck is not None else None)
-        outcome = await _read_again(agent, job, watch.end_with(reached or watch.late()))
+        assert reached is not None, "only they end a launch"
+        outcome = await _read_again(agent, job, watch.end_with(reached))
     if outcome is None:
         failure = Failure(FailureKind.NO_RESULT, f"Agent {agent.name} ended without an outcome.")
         outcome = Outcome(failure=failure)
@@ -69,6 +71,9 @@ async def run_agent(
         outcome = replace(outcome, text="", failure=outcome.failure or failure)
     # Who was ended tells nothing at its end: then what it told before counts.
     outcome = replace(outcome, usage=outcome.usage or used)
+    is_capped = outcome.failure is not None and outcome.failure.kind is FailureKind.USAGE_LIMIT
+    if watch is not None and outcome.usage is not None and is_capped:  # it may have been told the cap
+        outcome = replace(outcome, failure=watch.count(outcome.usage) or outcome.failure)
     await emit(AgentEnded.of(outcome))
     return outcome
 
@@ -84,4 +89,7 @@ async def _read_again(agent: Agent, job: Job, ended: Outcome) -> Outcome:
                     last = item if isinstance(item, Outcome) else last
     told = [one.usage for one in (ended, last) if one.usage is not None]
     most = max(told, key=lambda usage: usage.tokens, default=None)
+    costs = [usage.cost_usd for usage in told if usage.cost_usd is not None]
+    if most is not None and costs:
+        most = replace(most, cost_usd=max(costs))
     return replace(ended, usage=most, exit_code=last.exit_code)

@@ -111,7 +111,11 @@ def _plain(text: str) -> str:
     return " ".join(unsigned.split())
 
 
-_ASKS_FOR_REMARKS = re.compile(r"comment|docstring|document|licen[cs]e|header|explain|describ", re.IGNORECASE)
+_ASKS_FOR_REMARKS = re.compile(
+    r"comment|docstring|documentation|licen[cs]e|copyright|spdx|\b(?:documented|explained|described)\b"
+    r"|^\W*(?:document|explain|describe)\b",
+    re.IGNORECASE,
+)
 """Words of a criterion that a comment can meet."""
 _WORD = re.compile(r"[A-Z]?[a-zà-ÿ]+|[A-Z]+(?![a-z])")
 _OF_JUDGING = ("criteri", "verdict", "judge", "grader", "reviewer", "evaluator", "assessor", "acceptance")

@@ -12,12 +12,11 @@ import secrets
 from collections.abc import Iterable, Mapping
 
 from segue.domain.job import Prompt
-from segue.domain.pattern import pattern
 from segue.domain.task import Task
 from segue.domain.verdict import Criterion
 
-_LABEL = pattern(r"[a-z]+(?: [a-z]+)*")
-_NONCE = pattern(r"[0-9a-f]{16,}")
+_LABEL = re.compile(r"[a-z]+(?: [a-z]+)*")
+_NONCE = re.compile(r"[0-9a-f]{16,}")
 
 
 def fence(label: str, text: str, nonce: str) -> str:

@@ -61,20 +61,12 @@ _KEEPS = """
 names that stay: values of each kind, edge cases, errors. Unlike other tests, these pass now and must pass \
 once the task is done."""
 
-_TOGETHER = """
-- Between the task markers are several tasks, each with tests of its own already. Write tests that need at \
-least two of them: what one makes, another one uses; one after the other, in both orders, more than once, \
-through the program as a whole. What only one task asks for needs no test."""
-
 
 class MoreTests(Struct, frozen=True):
     """Why tests are asked for; where nothing says so, these are the first ones of a task."""
 
     keeps: bool = False
     """Whether the task asks for the same behaviour."""
-    together: bool = False
-    """Whether they are to combine several tasks."""
-
     failed: tuple[str, ...] = ()
     """Tests that the work failed."""
     survivors: tuple[str, ...] = ()
@@ -104,7 +96,6 @@ def exam_prompt(
     parts = [
         _WRITE_TESTS,
         _KEEPS if more.keeps else "",
-        _TOGETHER if more.together else "",
         _MORE if again else "",
     ]
     parts += [_FAILED if more.failed else "", _REPEATS if more.repeats else ""]

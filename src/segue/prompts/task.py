@@ -203,7 +203,7 @@ def words_prompt(words: Iterable[str]) -> Prompt:
 
 
 def try_prompt(text: str) -> Prompt:
-    """Pass on the user's own words: `segue agent try` shows what an agent does with exactly these."""
+    """Pass on the user's own words: `segue try` shows what an agent does with exactly these."""
     return Prompt(text)
 
 
@@ -239,8 +239,8 @@ def _describe(finding: Finding) -> str:
 
 
 _FEEDBACK_HEAD = """\
-You are working in a git repository, in the current working directory. The work on this branch was {done}, \
-and something came back: it is between the request markers below. {what}
+You are working in a git repository, in the current working directory. The work on this branch was \
+proposed as a pull request, and something came back: it is between the request markers below. {what}
 
 - Change only what this needs, and only inside the current working directory.
 {rules}
@@ -261,22 +261,15 @@ The branch that the work is for has changed meanwhile. It was merged into this o
 the same lines the files contain git's conflict markers: lines between `<<<<<<<` and `=======` are this \
 branch's, those up to `>>>>>>>` are the other's. Keep the intention of both, and leave no marker."""
 
-_COMBINED = """\
-Tests that need several tasks together fail. They were written from the text of the tasks by somebody else; \
-you cannot see them. Find out why the tasks do not fit together and correct it; what each of them asks for \
-must stay true."""
-
 _FEEDBACK_WHAT = {
     FeedbackKind.CI: _CI,
     FeedbackKind.REVIEW: _REVIEW,
     FeedbackKind.CONFLICT: _CONFLICT,
-    FeedbackKind.COMBINED: _COMBINED,
 }
 _FEEDBACK_LAST = {
     FeedbackKind.CI: "what was wrong, and what you changed.",
     FeedbackKind.REVIEW: "what you changed, or why you changed nothing. It is posted as the answer.",
     FeedbackKind.CONFLICT: "how you merged each file.",
-    FeedbackKind.COMBINED: "what was wrong, and what you changed.",
 }
 
 
@@ -294,7 +287,6 @@ def feedback_prompt(
     `comments` is what the user's people said about it.
     """
     instructions = _FEEDBACK_HEAD.format(
-        done="tested as a whole" if kind is FeedbackKind.COMBINED else "proposed as a pull request",
         what=_FEEDBACK_WHAT[kind],
         rules=house_rules(cloud),
         kind=kind_rules(task),

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.pattern import pattern
 from segue.proof.mutation.grammar import find_language, parse
 from segue.proof.mutation.source import FUNCTION, is_skipped, text_of
 from segue.system.programs import find_inside
@@ -19,13 +18,13 @@ _LARGEST = 256 * 1024
 _NUMBER = re.compile(r"integer|float|number|.*(?:int|integer|float|number|real|floating_point)_literal")
 _TEXT = re.compile(r"string|\w*string_literal|encapsed_string|template_string")
 _ARGUMENTS = re.compile(r"arguments|argument_list")
-_MESSAGE = pattern(r"(?:\w+\W+){3}\w")
+_MESSAGE = re.compile(r"(?:\w+\W+){3}\w")
 """Four words are a message, not a value."""
 _MAKES = re.compile(
     r"\b(?:hypothesis|fast-check|proptest|quickcheck|jqwik|rapid|testing/quick|itertools|random|range|repeat)\b"
     r"|Array\.from|\bfor\b[^\n;]*;[^\n;]*;|\.\.="
 )
-_NAME = pattern(r"\b([A-Za-z_]\w+)\(|`([A-Za-z_]\w+)`")
+_NAME = re.compile(r"\b([A-Za-z_]\w+)\(|`([A-Za-z_]\w+)`")
 _LIBRARIES = {
     "Hypothesis": "lib/python3*/*-packages/hypothesis/__init__.py",
     "fast-check": "node_modules/fast-check/package.json",

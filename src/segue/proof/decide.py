@@ -423,7 +423,7 @@ def _needed(case: CaseResult, before: Report | None, sabotage: Observed | None) 
 
 def _fails_on(case: CaseResult, sabotage: Observed | None) -> bool | None:
     """Return whether a test fails on sabotaged code; None: not known."""
-    if sabotage is None:
+    if sabotage is None or sabotage.exit_code is None:
         return None
     if sabotage.report is None:
         return True if sabotage.exit_code else None
@@ -433,7 +433,7 @@ def _fails_on(case: CaseResult, sabotage: Observed | None) -> bool | None:
 
 def _noticed(runs: Runs) -> bool | None:
     """Return whether the check fails when the changed code is sabotaged."""
-    if runs.sabotage is None:
+    if runs.sabotage is None or runs.sabotage.exit_code is None:  # what takes too long was not noticed
         return None
     now, broken = runs.new.report, runs.sabotage.report
     if now is None or broken is None:

@@ -87,6 +87,8 @@ class SealedCheck(Struct):
     met: KnownFlaky = field(default_factory=KnownFlaky)
     """What earlier tasks of the run found flaky."""
     flaky: tuple[str, ...] = ()
+    hiding: tuple[str, ...] = ()
+    """New modules that the work needs, although they hide others of the same name."""
     caps: tuple[str, ...] = ()
     """Why the level is at most `checked`."""
     selected: tuple[str, ...] = ()
@@ -403,6 +405,9 @@ class SealedCheck(Struct):
             regress, new = await self._run_both(recipe, base)
         control = await self.comparison.control_changed()
         runs = self._runs(base, regress, new, control)
+        if self.comparison.changed(PathKind.SHADOW) and decide(runs).state not in _CONTENT:
+            runs = await self._with_shadows(runs, recipe, base)
+            control = await self.comparison.control_changed()
         for wider in self._wider(control):
             state = decide(runs).state
             if state in _CONTENT and not self._is_bare(runs):
@@ -417,6 +422,19 @@ class SealedCheck(Struct):
         if decide(runs).state is not CheckState.PASSED:
             await self.ahead.end()
         return runs, recipe, control
+
+    async def _with_shadows(self, runs: Runs, recipe: Recipe, base: Observed) -> Runs:
+        """Run again with new modules that hide others of the same name: the product may be made of them."""
+        kinds, hiding = self.comparison.kinds, self.comparison.changed(PathKind.SHADOW)
+        kinds |= dict.fromkeys(hiding, PathKind.CODE)
+        self.selected = ()
+        regress, new = await self._run_both(recipe, base)
+        tried = self._runs(base, regress, new, await self.comparison.control_changed())
+        if decide(tried).state is not CheckState.REFUTED:
+            self.hiding = hiding
+            return tried
+        kinds |= dict.fromkeys(hiding, PathKind.SHADOW)
+        return runs
 
     async def _run_both(self, recipe: Recipe, base: Observed) -> tuple[Observed, Observed]:
         """Run the new code with the old tests, and with the new ones; of a long suite, these alone."""
@@ -541,7 +559,7 @@ class SealedCheck(Struct):
         broken = await asyncio.to_thread(sabotage_old, await self._changed_files())
         seen = await self._run_broken(recipe, new.seconds, broken) if broken else None
         if seen is None or seen.report is None or new.report is None:
-            return seen is None or seen.exit_code != 0
+            return seen is None or bool(seen.exit_code)
         return bool(new.report.ids(TestOutcome.PASSED) - seen.report.ids(TestOutcome.PASSED))
 
     async def _changed_files(self) -> dict[str, tuple[str, str]]:
@@ -590,6 +608,8 @@ class SealedCheck(Struct):
         said = list(decision.weaknesses)
         if recipe.control is not Control.BASE:
             said.append(f"the tests need control files that the agent wrote: {', '.join(control)}")
+        if self.hiding:
+            said.append(f"new modules have names of others: {', '.join(self.hiding)}")
         if runs.code_changed and decision.noticed is None and self.kind is not TaskKind.TEST_FIRST:
             said.append(NOT_EXERCISED)
         return replace(decision, weaknesses=tuple(said))

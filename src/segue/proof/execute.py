@@ -352,7 +352,8 @@ def with_script(argv: Sequence[str], script: Path | None, folder: Path) -> tuple
 def observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
     """Return how a run ended, with its report."""
     report = read_report(armed, stage, ended)
-    output = "\n".join(part.rstrip() for part in (ended.out, ended.err) if part.strip())
+    parts = (cut_tail(part.rstrip(), 32 * 1024) for part in (ended.out, ended.err) if part.strip())
+    output = "\n".join(parts)
     blind = stage.token in output and report is None
     for runner in armed:
         output = runner.clean(output)

@@ -58,6 +58,11 @@ class LaunchGuard:
         """Return digests of the files of the contract that exist."""
         return {path: one.digest for path, one in self._contract.keep().items() if one.digest}
 
+    async def prepare(self) -> None:
+        """Learn what the user has done already, before the first agent works."""
+        if self._git is not None:
+            await self._git.prepare()
+
     def before(self, step: str) -> None:
         """Keep what is there before a step's agent starts."""
         git = self._git.look() if self._git is not None else GitState()

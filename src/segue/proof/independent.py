@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.pattern import pattern
 from segue.domain.proof import IndependentTests
 from segue.proof.breadth import find_names, only_repeats
 from segue.proof.interface import describe_interface
@@ -23,7 +22,7 @@ from segue.system.lane import is_dependency
 
 _LARGEST = 1024**2
 _MOST_FILES = 20
-_TEST_FILE = pattern(r"(test_)?(.+\.pyi?|.+(?:[._-](?:test|spec))\.[cm]?[jt]sx?|.+_test\.\w+)")
+_TEST_FILE = re.compile(r"(test_)?(.+\.pyi?|.+(?:[._-](?:test|spec))\.[cm]?[jt]sx?|.+_test\.\w+)")
 
 
 class KeptTests(Struct, frozen=True):

@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from glob import escape, glob
 from pathlib import Path
 from typing import TypeVar
 
@@ -330,7 +331,11 @@ def machine_facts(env: Mapping[str, str]) -> list[object]:
     variables = {name: env[name] for name in sorted(env) if not name.startswith(_OF_THE_SESSION)}
     folders = [Path(name) for name in dict.fromkeys(env.get("PATH", "").split(os.pathsep)) if name]
     beside = [
-        place for folder in folders for glob in _INSTALLED for place in sorted(folder.parent.glob(glob))
+        Path(place)
+        for folder in folders
+        for pattern in _INSTALLED
+        # Unlike that of Path, it passes over folders that this user may not enter.
+        for place in sorted(glob(f"{escape(str(folder.parent))}/{pattern}"))  # noqa: PTH207
     ]
     return [variables, [(str(place), *_place_facts(place)) for place in (*folders, *dict.fromkeys(beside))]]
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 from functools import cache
 
-from segue.domain.pattern import pattern
 from segue.proof.mentions import language
 
 
@@ -25,7 +24,7 @@ class PathKind(StrEnum):
     MERGED = "merged"
     """Product and control at once: the head's file with the control sections of the base."""
     SHADOW = "shadow"
-    """A new module that hides one of the standard library or of a dependency: left out."""
+    """A new module that hides one of the standard library or of a dependency: left out unless needed."""
 
 
 _TESTS = """
@@ -51,7 +50,7 @@ _TOOLS = """
     pytest_asyncio pytest_cov
 """
 """Modules that test runners load."""
-_PYTHON = pattern(r"(?:(?:src|lib)/)?([A-Za-z_]\w*)(?:\.py|/.*)?")
+_PYTHON = re.compile(r"(?:(?:src|lib)/)?([A-Za-z_]\w*)(?:\.py|/.*)?")
 
 
 class Classifier:

@@ -10,7 +10,6 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -392,27 +391,6 @@ class Sealer:
             return await check.run_twice(await self._remember(argv, base), base, files)
         finally:
             await check.tear_down()
-
-    async def run_script(self, argv: Sequence[str], tree: str, script: Path) -> Ended:
-        """Run a script with these arguments on a tree; the first word is the Python for it."""
-        entries = await list_tree(self._objects, tree)
-        place, _ = await self._place(entries)
-        place = place.within(await place.build(entries) or place.made_by(argv))
-        return await place.try_out(argv, Composed(entries), script)
-
-    async def read_change(
-        self, base: str, head: str, suffix: str
-    ) -> tuple[dict[str, tuple[str, str]], list[str]]:
-        """Return both versions of the product's files that a change touches, and the tests of the base."""
-        old, new = await asyncio.gather(list_tree(self._objects, base), list_tree(self._objects, head))
-        classifier, files = Classifier((), self._options.control_files), dict[str, tuple[str, str]]()
-        for path in sorted({**old, **new}):
-            is_code = path.endswith(suffix) and classifier.kind(path, path not in old) is PathKind.CODE
-            if is_code and old.get(path) != new.get(path):
-                texts = [await read_text(self._objects, tree, path) for tree in (old, new)]
-                files[path] = (texts[0], texts[1])
-        is_test = (one for one in old if one.endswith(suffix) and classifier.kind(one) is PathKind.TEST)
-        return files, [await read_text(self._objects, old, one) for one in islice(is_test, _MOST_TESTS)]
 
     async def describe_result(self, base: str, head: str) -> str:
         """Return the public names that the work has made or altered: no bodies, and none of its tests."""

@@ -108,19 +108,21 @@ async def read_ahead(objects: Objects, *trees: Mapping[str, TreeEntry]) -> None:
         {path: one for path, one in tree.items() if not (one.is_link or one.is_module)} for tree in trees
     ]
     paths = {path for tree in files for path in tree if any(tree[path] != one.get(path) for one in trees)}
-    ids = {tree[path].id for tree in files for path in paths & tree.keys()} - _read.keys()
+    wanted = {tree[path].id for tree in files for path in paths & tree.keys()}
+    ids = wanted - _read.keys()
     if len(paths) < _FEW or not ids:
         return
     asked = "".join(f"{one}\n" for one in sorted(ids)).encode()
     said = await objects.git("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)
     known = (line.decode().split() for line in said.out.splitlines() if not line.endswith(b" missing"))
     sizes = {ident: int(size) for ident, size in known}
-    room, small = _MOST_READ, []
+    room, small = _MOST_READ - sum(len(_read[ident]) + _BESIDE for ident in wanted & _read.keys()), []
     for ident, size in sorted(sizes.items(), key=lambda pair: pair[1]):
         room -= size + _BESIDE
         small += [ident] if room > 0 else []
     raw = (await objects.git("cat-file", "--batch", stdin="".join(f"{one}\n" for one in small).encode())).out
-    _read.clear()
+    for ident in _read.keys() - wanted:
+        del _read[ident]
     start = 0
     for ident in small:
         begin = raw.index(b"\n", start) + 1

@@ -12,7 +12,6 @@ _WORDS = {
     "streams": "shows its work live",
     "reports_usage": "reports tokens",
     "reports_cost": "reports cost",
-    "unstoppable": "cannot be stopped from here",
 }
 """Ability → what it means for people; what is left out means nothing to them."""
 

@@ -107,8 +107,7 @@ def _describe_base(event: e.BaseChecked) -> str:
 def _describe_review(event: e.Reviewed) -> str:
     if event.failure:
         return f"reviewer failed: {event.failure}"
-    dismissed = f", {event.dismissed} dismissed" if event.dismissed else ""
-    return format_count(event.findings, "finding") + dismissed
+    return format_count(event.findings, "finding")
 
 
 def pick_input(given: Any) -> Any:
@@ -131,6 +130,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.RunEnded: lambda v: f"run ended: {v.state}",
     e.StateImported: lambda v: f"state imported: {v.text}",
     e.NoticeGiven: lambda v: f"line {v.line}: {v.text}" if v.line is not None else v.text,
+    e.BudgetPassed: lambda v: f"{f'task {v.task}' if v.task else 'the plan'} used {v.text}",
     e.TaskStarted: lambda v: (
         f"task {v.task} started{f' on lane {v.lane}' if v.lane else ''}: {v.title}"
         + (f" (waited for {v.after}: {v.why})" if v.after else "")
@@ -172,7 +172,6 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.AgentTool: lambda v: f"agent uses {v.name} {pick_input('' if v.input is None else v.input)}".rstrip(),
     e.AgentOutput: lambda v: f"agent prints: {v.text}" if v.text else None,
     e.AgentStuck: _describe_circle,
-    e.AgentRecorded: lambda v: f"recorded {v.requests} requests of the agent to its model",
     e.AgentEnded: _describe_agent_end,
     e.VerdictGiven: _describe_verdict,
     e.Reviewed: _describe_review,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import PurePath
 
 from segue.domain.errors import SegueError
-from segue.domain.verdict import DismissReason, Finding, Review, ReviewerCall
+from segue.domain.verdict import Finding, Review, ReviewerCall
 from segue.ports import Problem, ReviewSubject
 from segue.reviewers.formats import MalformedOutput, exit_code_finding, parse
 from segue.reviewers.options import PRESETS, CommandReviewOptions
 from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing, in_changed_files
-from segue.reviewers.triage import at_least
 from segue.system.process.processes import inside_environment
 from segue.system.services import Services
 
@@ -38,10 +36,9 @@ class CommandReviewer:
         """Report a problem if the program is not found."""
         return find_missing(self._options.argv[0], self._repo, self._tool.env, f"reviewers.{self.name}.argv")
 
-    async def review(self, subject: ReviewSubject, again: bool) -> Review:
+    async def review(self, subject: ReviewSubject, again: bool) -> Review:  # noqa: ARG002 - it looks at all
         """Run the tool and read its findings."""
-        argv = (self._options.again if again else None) or self._options.argv
-        said = await self._tool.run(fill_argv(argv, subject))
+        said = await self._tool.run(fill_argv(self._options.argv, subject))
         failure = self._failure(said)
         if failure:
             return Review(failure=failure, output=said.tail)
@@ -53,19 +50,13 @@ class CommandReviewer:
             return Review(failure=f"the output of {self._program} cannot be read: {error}", output=said.tail)
         except SegueError as error:
             return Review(failure=error.message, output=said.tail)
-        return Review(at_least(found, self._options.min_severity), output=said.tail)
+        least = self._options.min_severity.rank
+        found = tuple(one for one in found if one.severity.rank <= least)
+        return Review(found, output=said.tail)
 
-    async def dismiss(
-        self, subject: ReviewSubject, dismissed: Sequence[tuple[Finding, DismissReason]]
-    ) -> None:
-        """Do nothing: a plain tool keeps no list of findings."""
-
-    async def finish(self, subject: ReviewSubject) -> str:
-        """Run the closing command, if there is one."""
-        if self._options.finish is None:
-            return ""
-        said = await self._tool.run(fill_argv(self._options.finish, subject))
-        return said.why(self._options.finish[0]) if said.broken or said.exit_code != 0 else ""
+    async def finish(self, subject: ReviewSubject) -> str:  # noqa: ARG002 - as above
+        """Do nothing: a plain tool keeps no session."""
+        return ""
 
     @property
     def _program(self) -> str:

@@ -25,11 +25,7 @@ class CommandReviewOptions(Options, frozen=True):
     argv: Argv
     """The program and its arguments. Replaced in it: {base}, {head}, {repo}, {task}; a brace is {{ or }}."""
     format: Format
-    """What it prints: sarif, ruff, semgrep, jsonlines, stet or exit-code."""
-    again: Argv | None = None
-    """The command after an address round; argv if unset."""
-    finish: Argv | None = None
-    """The command to run when the review of a task has ended."""
+    """What it prints: sarif, stet or exit-code."""
     needs_commit: bool = False
     """It sees commits only, so Segue must commit first."""
     scope: Literal["changed", "all"] = "changed"
@@ -48,19 +44,18 @@ class CommandReviewOptions(Options, frozen=True):
     """Environment variables to set for the program."""
 
     def __post_init__(self) -> None:
-        for name in ("argv", "again", "finish"):
-            check_placeholders(name, getattr(self, name))
+        check_placeholders("argv", self.argv)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
     "ruff": {
         # Reviewing changes nothing: no cache in the work tree, no fixes even if ruff's settings want them.
-        "argv": ["ruff", "check", "--no-cache", "--no-fix", "--output-format", "json", "."],
-        "format": "ruff",
+        "argv": ["ruff", "check", "--no-cache", "--no-fix", "--output-format", "sarif", "."],
+        "format": "sarif",
     },
     "semgrep": {
-        "argv": ["semgrep", "scan", "--config", ".semgrep.yml", "--json", "--quiet", "--metrics=off", "."],
-        "format": "semgrep",
+        "argv": ["semgrep", "scan", "--config", ".semgrep.yml", "--sarif", "--quiet", "--metrics=off", "."],
+        "format": "sarif",
     },
 }
 """Options of the command reviewer by the tool's name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,11 +40,6 @@ to change one; none, to look."""
 _PLACE = ("state_dir", "database_url", "repo")
 _PLAIN = ("", ".md", ".markdown", ".txt")
 """How the names of plan files end, if nothing else says what they are."""
-_OF_SOURCES = {
-    "plan_format": "plan files",
-    **dict.fromkeys(("task_list", "boxes", "verify", "criteria", "ignore_checklists"), "Spec Kit features"),
-}
-"""Settings that say how tasks are read and judged, and for what they are: see `Source.uses`."""
 
 
 class App(Struct, frozen=True):
@@ -162,7 +157,6 @@ class App(Struct, frozen=True):
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
         request = self._request_source(named, repo)
         name = kind or self._find_source(request)
-        self._refuse_unused(registry.load("sources", name).uses)
         return self._open_source(request, name)
 
     def past_source(self, run: Run) -> Source:
@@ -200,13 +194,6 @@ class App(Struct, frozen=True):
     def _find_source(self, request: SourceRequest) -> str:
         return self.loaded.settings.source_kind or recognise(request) or self._ask_plugins(request)
 
-    def _refuse_unused(self, uses: Collection[str]) -> None:
-        """Refuse options of the command line that the source does not use."""
-        for setting, what in _OF_SOURCES.items():
-            if setting not in uses and self.loaded.origin(setting) == "command line":
-                option = f"--{setting.replace('_', '-')}"
-                raise UsageError(f"{option} has no effect: it is for {what}.", hint="Leave it out")
-
     def _ask_plugins(self, request: SourceRequest) -> str:
         """Return the plug-in that recognises what was named; what nobody recognises is a plan file."""
         broken: ToolMissing | None = None
@@ -223,11 +210,6 @@ class App(Struct, frozen=True):
     def _with_options(self, request: SourceRequest, name: str) -> SourceRequest:
         settings = self.loaded.settings
         own = {
-            "plan_format": settings.plan_format,
-            "task_list": settings.task_list,
-            "boxes": settings.boxes,
-            "verify": settings.verify,
-            "criteria": settings.criteria,
             "github": settings.github,
         }
         return replace(request, options={**own, **settings.sources.get(name, {})})
@@ -242,7 +224,6 @@ class App(Struct, frozen=True):
             processes,
             self.redactor(),
             self.isolation(),
-            _find_way_out(),
         )
 
     def isolation(self) -> Isolation:
@@ -353,13 +334,6 @@ def make_own_folder(path: Path) -> None:
             ignore.unlink(missing_ok=True)
             path.rmdir()
         raise write_error(error, ignore) from error
-
-
-def _find_way_out() -> tuple[str, ...]:
-    """Return the command of the server with the tools by which agents end their task, if a part has one."""
-    from segue.domain.installed import import_name, socket_variants
-
-    return next((import_name(where)() for where in socket_variants("way-out").values()), ())
 
 
 def _make_private(database: str) -> None:

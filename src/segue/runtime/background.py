@@ -8,8 +8,8 @@ from pathlib import Path
 
 from segue.config.tree import environment_of
 from segue.domain.errors import Locked, SegueError, UsageError
-from segue.domain.installed import find_variant
 from segue.domain.run import Run, RunState
+from segue.plugins import find_call
 from segue.runtime.app import App
 from segue.runtime.ending import close_run
 from segue.runtime.open import OpenRun
@@ -42,7 +42,7 @@ async def start_resume(app: App, run: Run) -> None:
     A run that was submitted to other machines continues there.
     """
     if run.spec.origin is not None:
-        await find_variant("submitted", "resume", f"Run {run.id}")(app, run)
+        await find_call("fleet.resume")(app, run)
         return
     if state_of(run) in ACTIVE:
         raise Locked(
@@ -108,7 +108,7 @@ def resume_in_background(app: App, run: Run, log: Path) -> int:
 async def stop_run(app: App, run: Run) -> Run:
     """End a run from another process: ask its owner; without one, end what it left behind."""
     if run.spec.origin is not None:
-        stopped: Run = await find_variant("submitted", "stop", f"Run {run.id}")(app, run)
+        stopped: Run = await find_call("fleet.stop")(app, run)
         return stopped
     with app.store() as store:
         if _is_driven(run):

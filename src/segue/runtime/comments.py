@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from segue.domain.errors import Locked, UsageError
 from segue.domain.events import PLAN_GATE, Delivery, PlanRevised, StateImported, TaskCommented
 from segue.domain.plan import BuildPhase, MalformedPlan, read_plan, revise
-from segue.domain.question import is_question
 from segue.domain.results import EndOutput
 from segue.domain.run import Run, RunState
 from segue.domain.task import Completion, Task, TaskKind, TaskStatus
@@ -126,20 +125,17 @@ _LOOKS, _LOOK_AGAIN = 30, 0.1
 """How often it is looked whether the process that drives the run has taken what was said, and how soon."""
 
 
-async def comment(
-    app: App, run: Run, key: str, text: str, via: str = "", *, answers: bool = False
-) -> Delivery | None:
+async def comment(app: App, run: Run, key: str, text: str, via: str = "") -> Delivery | None:
     """Say something about a task, or about the plan, to its agent; a task that is done is open again.
 
-    `answers`: its agent must have asked something. While the run works, the result is how its agent gets it.
+    Where its agent has asked something, it is the answer. While the run works, the result is how its agent
+    gets it.
     """
     words = text.strip()
     if not words or len(words) > _MOST_CHARS:
         raise UsageError(
             f"A comment needs words, at most {_MOST_CHARS} characters.", kept="Nothing was changed."
         )
-    if answers:
-        _check_question(app, run, key)
     try:
         if run.spec.origin is not None:
             await _comment_in_fleet(app, run, key, words, via)
@@ -154,19 +150,6 @@ async def comment(
     return None
 
 
-async def say(app: App, run: Run, key: str, text: str, via: str = "") -> Delivery | None:
-    """Say something to the agent of a task that is not done; the result is that of `comment`."""
-    with app.store(read_only=True) as store:
-        task = load_view(store, run).tasks.get(key)
-    if task is not None and task.state in ("done", "skipped"):
-        raise UsageError(
-            f"Task {key} is {task.state}: no agent works on it any more.",
-            kept="Nothing was changed.",
-            hint=f'Have it done again, with your words: segue task comment {key} "…"',
-        )
-    return await comment(app, run, key, text, via)
-
-
 def describe_way(key: str, way: Delivery | None) -> str:
     """Say how and when the agent of a task gets what was said, in a sentence."""
     match way:
@@ -179,7 +162,7 @@ def describe_way(key: str, way: Delivery | None) -> str:
         case "late":
             return (
                 f"Task {key} was done before its agent could get it. Once the run has ended, have it done "
-                f'again: segue task comment {key} "…"'
+                f'again: segue task say {key} "…"'
             )
     return f"Nobody works on the run: the agent of task {key} gets it when the run continues."
 
@@ -271,18 +254,6 @@ async def _open_again(held: HeldRun, task: Task) -> None:
         await held.journal.set_state(RunState.NEEDS_HUMAN, note)
 
 
-def _check_question(app: App, run: Run, key: str) -> None:
-    """Refuse an answer where nobody has asked."""
-    with app.store(read_only=True) as store:
-        task = load_view(store, run).tasks.get(key)
-    if task is None or not is_question(task.reason or ""):
-        raise UsageError(
-            f"Task {key} of run {run.id} asks nothing.",
-            kept="Nothing was changed.",
-            hint=f'Say what should be different: segue task comment {key} "…"',
-        )
-
-
 def _check_plan(app: App, run: Run) -> None:
     """Refuse words about a plan that nobody waits to hear."""
     with app.store(read_only=True) as store:
@@ -291,7 +262,7 @@ def _check_plan(app: App, run: Run) -> None:
     raise UsageError(
         f"Run {run.id} is not waiting for you to approve its plan.",
         kept="Nothing was changed.",
-        hint="Change the steps that are left: segue task edit   Comment on one: segue task comment KEY",
+        hint="Say something about one of its steps: segue task say KEY",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,7 +14,6 @@ from segue.domain.amounts import format_count
 from segue.domain.delivery import Delivered, Target
 from segue.domain.errors import NeedsHuman, SegueError, UsageError, WorkspaceError
 from segue.domain.events import NoticeGiven, WorkDelivered
-from segue.domain.pattern import pattern
 from segue.domain.results import StepFacts, StepResult
 from segue.domain.run import RunSpec, StepState
 from segue.ports import Delivery, Handover, Source
@@ -40,10 +39,10 @@ _BASE = "refs/segue/base"
 _LOG_IN = "Check the address, and let git log in there: for GitHub with gh auth setup-git"
 _STEP = "deliver"
 _HEAD = 16 * 1024
-_HEADING = pattern(
+_HEADING = re.compile(
     r"^# +(?:Tasks|Plan|Implementation Plan|Feature Specification): *(.+?)#*$|^# +(.+?)#*$", re.MULTILINE
 )
-_SAYS_NOTHING = pattern(
+_SAYS_NOTHING = re.compile(
     r"(?:the |implementation |project |work )*(?:plan|tasks|todo|task list)\W*", re.IGNORECASE
 )
 _NOTHING = Delivered(words="There is nothing to propose: the run has changed nothing.")
@@ -100,7 +99,7 @@ async def choose_target(app: App, services: Services, home: Repository, spec: Ru
     address = await remote.address()
     if not address:
         raise WorkspaceError(
-            f"{home.root} has no remote called {REMOTE}, so no pull request can be opened.",
+            f"{home.root} has no remote called {REMOTE}, so nothing can be pushed.",
             kept=_KEPT,
             hint=f"git remote add {REMOTE} https://github.com/OWNER/REPO",
         )
@@ -143,7 +142,7 @@ async def _choose_base(app: App, home: Repository, remote: PushRemote) -> str:
     base = base or await RemoteBranches(home, REMOTE, app.state_dir / "worktrees").default_branch()
     if not await remote.head_of(base):
         raise UsageError(
-            f"Branch {base} does not exist on {REMOTE}, so no pull request can be opened for it.",
+            f"Branch {base} does not exist on {REMOTE}, so nothing can be proposed for it.",
             kept=_KEPT,
             hint=f"Push it: git push --set-upstream {REMOTE} {base}   or name another one with --base",
         )
@@ -246,8 +245,8 @@ class Delivering(Struct, frozen=True):
         cards = build_cards(self.store, run, self.source.look().tasks)
         clean = self.services.redactor.text
 
-        async def push() -> None:
-            await PushRemote(tree.home, REMOTE).push(tree.branch, head, spec.into, spec.remote)
+        async def push(options: Sequence[str] = ()) -> None:
+            await PushRemote(tree.home, REMOTE).push(tree.branch, head, spec.into, spec.remote, options)
 
         async def merge() -> str:
             return await tree.merge_into(spec.onto, forward=spec.lanes)

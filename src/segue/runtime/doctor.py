@@ -1,4 +1,4 @@
-"""The checks behind `segue doctor` and `segue agent list`: what works here, and how to fix the rest."""
+"""The checks behind `segue doctor`: what works here, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from segue.domain.workspace import Snapshot
 from segue.ports import Agent, Capabilities, Installation, Problem
 from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
-from segue.runtime.behaviour import known_behaviour, see_behaviour
 from segue.runtime.first_run import suggest_check
 from segue.runtime.plan import has_model_judge
 from segue.runtime.preconditions import INTRODUCE, SETTINGS
@@ -63,8 +62,6 @@ class AgentReport(Struct, frozen=True):
     problems: tuple[str, ...]
     fix: str
     exit_code: int
-    behaviour: str = ""
-    """How this version was seen to behave."""
     untold: tuple[str, ...] = ()
     """What nobody learns from it."""
 
@@ -134,7 +131,7 @@ def _is_present(report: AgentReport | None) -> bool:
 
 async def examine(app: App) -> Diagnosis:
     """Check everything a run needs, and judge whether one could start."""
-    agents = [await _observe(app, report) for report in await asyncio.to_thread(agent_reports, app)]
+    agents = await asyncio.to_thread(agent_reports, app)
     chosen = str(app.loaded.settings.agent or app.loaded.settings.roles.execute or "")
     chain = [name.partition(":")[0].strip() for name in chosen.split(",")]
     away = any(report.name == chain[0] and "cloud" in report.can for report in agents)
@@ -184,7 +181,6 @@ def _report(app: App, name: str, services: Services) -> AgentReport:
     except SegueError as error:
         problems = [Problem(error.message, error.hint, error.exit_code)]
     found = agent.installation() if agent else Installation()
-    seen = known_behaviour(app, name, found.program)
     return AgentReport(
         name=name,
         ready=not problems,
@@ -195,7 +191,6 @@ def _report(app: App, name: str, services: Services) -> AgentReport:
         problems=tuple(problem.message for problem in problems),
         fix=problems[0].fix if problems else "",
         exit_code=problems[0].exit_code if problems else 0,
-        behaviour=seen.summary if seen else "",
         untold=_find_untold(agent.can, found) if agent else (),
     )
 
@@ -204,14 +199,6 @@ def _find_untold(can: Capabilities, found: Installation) -> tuple[str, ...]:
     """Return what an agent does not tell: what launches use or cost, and how some of them ended."""
     cost = "" if can.reports_cost else "what it costs"
     return tuple(filter(None, (found.untold, cost if can.reports_usage else "what it uses and costs")))
-
-
-async def _observe(app: App, report: AgentReport) -> AgentReport:
-    """Add how the agent behaves, which is tried out once per version."""
-    if not report.ready and report.version is None:
-        return report
-    seen = await see_behaviour(app, report.name, report.program)
-    return replace(report, behaviour=seen.summary) if seen else report
 
 
 def _python() -> HealthCheck:
@@ -317,7 +304,7 @@ def _isolation(app: App) -> list[HealthCheck]:
         return [problem, *rows]
     is_wanted = app.loaded.settings.isolation == "none" or chosen.means is not Means.NONE
     if note := isolation.own_note:
-        rows.append(HealthCheck("Segue itself", False, note, "segue help installing", needed=False))
+        rows.append(HealthCheck("Segue itself", False, note, "docs/guides/installing.md", needed=False))
     return [HealthCheck("isolation", is_wanted, said, chosen.fix, needed=False), *rows]
 
 

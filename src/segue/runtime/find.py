@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.domain.amounts import list_some
-from segue.domain.errors import UnknownName, UsageError
-from segue.domain.installed import import_name, socket_variants
-from segue.domain.log import Log
+from segue.domain.errors import UsageError
 from segue.domain.run import USUAL_RUNS, Run, RunState
 from segue.domain.text import suggest
+from segue.plugins import find_call
 from segue.view.load import ACTIVE
 
 if TYPE_CHECKING:
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
     from segue.runtime.moved import Elsewhere
     from segue.store.store import Store
 
-_LOG = Log("runs")
 NEWEST = ("last", "latest")
 """Words for the newest run."""
 _SHORTEST = 4
 """How long a part of an id must be: `2`, which begins all of them, is rather a task."""
-_MOST_TASKS = 8
 _KNOWN = 200
 """Among how many of the newest runs a mistyped one is searched."""
 
@@ -35,7 +32,7 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
 
     Raises UsageError if there is none.
     """
-    run = _named(store, app, name) or newest_run(store, app)
+    run = _named(store, name) or newest_run(store, app)
     if run is not None:
         return run
     found = _find_elsewhere(store, app)
@@ -71,24 +68,17 @@ def find_unfinished(store: Store, app: App, name: str | None, *, idle: bool = Fa
 
     if name in NEWEST:
         return newest_run(store, app)
-    return _named(store, app, name) or newest_run(store, app, is_wanted)
+    return _named(store, name) or newest_run(store, app, is_wanted)
 
 
-def _named(store: Store, app: App, name: str | None) -> Run | None:
+def _named(store: Store, name: str | None) -> Run | None:
     if name is None or name in NEWEST:
         return None
     run = store.run(name)
     if run is None or (len(name) < _SHORTEST and run.id != name):
-        newest = newest_run(store, app)
-        titles = newest.spec.titles if newest is not None else {}
-        task = f"   A task of the newest: segue status last {name}" if name in titles else ""
-        task = task or (f"   Its tasks: {list_some(list(titles), _MOST_TASKS)}" if titles else "")
-        raise UnknownName(
-            "run",
-            name,
+        raise UsageError(
             f"There is no run {name!r}.{_meant(store, name)}",
-            hint=f"List the runs: segue status   The newest is `last`{task}",
-            known=titles,
+            hint="List the runs: segue status   The newest is `last`",
         )
     return run
 
@@ -125,7 +115,7 @@ def _moved_here(store: Store, app: App, runs: Sequence[Run]) -> list[Run]:
     found = _find_elsewhere(store, app) if runs else None
     if found is None or found.why:
         return []
-    _LOG.tell(found.words)
+    sys.stderr.write(f"{found.words}\n")
     return [run for run in runs if run.spec.repo == found.repo]
 
 
@@ -135,10 +125,9 @@ def _is_in(found: Sequence[tuple[Path, Path] | None], which: int, here: tuple[Pa
 
 def _submitted(repo: Path, runs: Sequence[Run]) -> set[str]:
     """Return the ids of those runs that you have submitted from a repository to other machines."""
-    where = socket_variants("submitted").get("find_submitted")
-    if where is None or all(run.spec.origin is None for run in runs):
+    if all(run.spec.origin is None for run in runs):
         return set()  # one machine pays nothing for fleets
-    found: set[str] = import_name(where)(repo, runs)
+    found: set[str] = find_call("fleet.find_submitted")(repo, runs)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from segue.domain.pattern import pattern
 from segue.domain.run import USUAL_RUNS
+from segue.plugins import VARIANTS
 from segue.runtime.app import App
-from segue.runtime.registry import BUILT_IN
 from segue.runtime.wiring import agent_names
 from segue.sources.recognise import any_feature, has_specify
 from segue.system.programs import find_inside
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from segue.runtime.doctor import AgentReport
     from segue.runtime.sources import FoundSource
 
-_PREFERRED = ("claude", "codex", "cursor", "gemini", "copilot", "opencode", "qwen", "vibe")
+_PREFERRED = ("claude", "codex", "cursor", "gemini", "copilot", "opencode", "qwen")
 """Agents that are used without being named, the first of them that is ready."""
 _SIGNS = {
     "claude": ("CLAUDE.md", ".claude"),
@@ -115,7 +115,7 @@ def _candidates(app: App) -> list[str]:
 
 def _configured(app: App) -> list[str]:
     """Return the agents that the settings or other packages bring."""
-    own = [name for name in agent_names(app.loaded) if name not in BUILT_IN["agents"]]
+    own = [name for name in agent_names(app.loaded) if name not in VARIANTS["agents"]]
     return [*own, *(name for name in app.loaded.settings.agents if name != "scripted")]  # it rehearses
 
 
@@ -154,7 +154,7 @@ def _is_likely(found: FoundSource) -> bool:
 _LARGEST = 1024**2
 _NO_TESTS = "no test specified"
 """What npm writes into scripts.test of every new project."""
-_MAKE_TARGET = pattern(r"(?m)^test\s*:(?!=)")
+_MAKE_TARGET = re.compile(r"(?m)^test\s*:(?!=)")
 _MANAGERS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 
 

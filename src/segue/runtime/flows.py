@@ -57,7 +57,7 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
         flow = with_phase(flow, PHASES["independent"])
     if settings.judged_by is not None and settings.flow is None:
         flow = with_phase(flow, PHASES["verify"])
-    for path, reason in (*_without_effect(loaded, flow, planned), *_without_exam(loaded, flow)):
+    for path, reason in _without_effect(loaded, flow, planned):
         raise UsageError(
             f"{path} (from {loaded.where(path)}) has no effect: {reason}.",
             hint=f"Leave it out, or choose a flow that uses it; this one is {' → '.join(flow.names)}",
@@ -65,19 +65,13 @@ def choose_flow(loaded: LoadedSettings, usual: str, planned: bool) -> Flow:
     return flow
 
 
-def _without_exam(loaded: LoadedSettings, flow: Flow) -> Iterator[tuple[str, str]]:
-    is_asked = loaded.origin("proof.combine") != "default" and loaded.settings.proof.combine
-    if is_asked and not flow.has("independent"):
-        yield "proof.combine", "nobody writes independent tests"
-
-
-def roles_of(flow: Flow, planned: bool, agent_judges: bool, agent_searches: bool) -> list[Role]:
+def roles_of(flow: Flow, planned: bool, agent_judges: bool) -> list[Role]:
     """Return the roles that agents play in a flow; `planned` when an agent plans the tasks."""
     used = {phase.role for phase in _list_used(flow) if phase.role}
     used |= {Role.PLAN} if planned else set()
     if not agent_judges:
         used.discard(Role.VERIFY)
-    if not (planned and agent_searches):
+    if not planned:
         used.discard(Role.RESEARCH)
     return sorted(used)
 
@@ -96,7 +90,7 @@ def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterat
 
     settings = loaded.settings
     asked = [path for path, origin in loaded.origins.items() if origin == _ASKED[0]]
-    always = [path for path in ("judged_by", "criteria") if getattr(settings, path)]
+    always = [path for path in ("judged_by",) if getattr(settings, path)]
     always += ["replan"] if loaded.origin("replan") != "default" else []
     always += ["review.reviewer"] if loaded.origin("review.reviewer") in _ASKED else []
     used = _list_used(flow)
@@ -108,12 +102,8 @@ def _without_effect(loaded: LoadedSettings, flow: Flow, planned: bool) -> Iterat
         yield "smoke", "only steps that an agent has planned belong to a build phase"
     if PLAN_GATE in settings.gates and "gates" in asked and not planned:
         yield "gates", "the tasks are written down already"
-    if not (planned and flow.has("verify")):
-        searches = next((path for path in asked if path.startswith("search.")), None)
-        for path in filter(None, ("resolve" if settings.resolve != "judge" else None, searches)):
-            yield path, "only builds that are verified have something to choose from"
-    agent_judges = settings.judged_by is None or "agent" in settings.judged_by.split(",")
-    roles = roles_of(flow, planned, agent_judges, settings.search_service is None)
+    agent_judges = settings.judged_by in (None, "agent")
+    roles = roles_of(flow, planned, agent_judges)
     for role in Role:
         path = f"roles.{role}"
         if loaded.origin(path) in _ASKED and role not in roles:

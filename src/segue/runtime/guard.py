@@ -67,12 +67,12 @@ def make_contract(opened: OpenRun, guard: LaunchGuard) -> ContractMade:
 
 
 def _places(opened: OpenRun, root: Path) -> list[Path]:
-    """Return the places that settings open for agents, and the files that Segue writes for the user."""
+    """Return the places that settings open for agents, and the log that Segue writes for the user."""
     settings = opened.app.loaded.settings
-    written = [Path(name) for name in (settings.log.file, settings.summary) if name and name != "-"]
+    log = settings.log.file
     return [
         *expand_places(root, (*settings.sandbox.write, *settings.sandbox.read)),
-        *(Path.cwd() / place for place in written),
+        *([Path.cwd() / log] if log and log != "-" else []),
     ]
 
 

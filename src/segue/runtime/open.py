@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -66,8 +66,6 @@ class Carrier(Protocol):
 
     moved: bool
     """Whether another machine has worked on the run before this one."""
-    slots: Mapping[str, int]
-    """How many launches of an agent may be at work at once on all machines."""
 
     def confirm(self) -> Statement:
         """Make sure that nobody has driven the run since its work was brought here; raises Locked.

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.delivery import Delivered
-from segue.domain.errors import Locked, SegueError, UnknownName, UsageError
+from segue.domain.errors import Locked, SegueError, UsageError
 from segue.domain.events import TaskMarked
 from segue.domain.proof import accept
 from segue.domain.results import EndOutput, SnapshotOutput, StepFacts, StepResult, read_as
@@ -57,7 +57,7 @@ async def accept_lane(
     Raises UsageError if it does not fit what others have merged.
     """
     run = journal.run
-    branch = Integration(repo, branch_of(run.id), app.loaded.settings.merge_union, run.created / 1000)
+    branch = Integration(repo, branch_of(run.id), run.created / 1000)
     commit, place = pushed, str(home.root)
     if run.spec.worktree is not None:
         trees = LaneTrees(home, app.state_dir.absolute() / "worktrees", run.id, run.created / 1000)
@@ -118,7 +118,7 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
         raise UsageError(
             f"Run {run.id} is driven by a fleet, so its plan cannot be edited from here.",
             kept="Nothing was changed.",
-            hint=f'Say what should change: segue task comment plan "…" --run {run.id}',
+            hint=f'Say what should change: segue task say plan "…" --run {run.id}',
         )
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
@@ -143,11 +143,10 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
 
 def find_task(source: Source, key: str) -> Task:
     """Return a task of the source; raises UsageError if there is none."""
-    tasks = source.tasks().tasks
-    task = next((task for task in tasks if task.key == key), None)
+    task = next((task for task in source.tasks().tasks if task.key == key), None)
     if task is None:
         said = f"There is no task {key!r} in {source.address}."
-        raise UnknownName("task", key, said, hint="See: segue task list", known=[one.key for one in tasks])
+        raise UsageError(said, hint="See: segue task list")
     return task
 
 
@@ -197,7 +196,7 @@ async def tell_running(
         task = load_view(store, run).tasks.get(key)
         if task is None:
             said = f"There is no task {key!r} in run {run.id}."
-            raise UnknownName("task", key, said, hint="See: segue task list", known=run.spec.titles)
+            raise UsageError(said, hint="See: segue task list")
         verb = next(iter(words))
         allowed = _ALLOWED.get(verb, ("needs_human",))
         if task.state not in allowed:
@@ -223,7 +222,7 @@ def _explain(run: Run, key: str, state: str, verb: str, busy: Locked | None) -> 
         return busy
     if state in _ENDED and verb == "comment":
         what = f"Task {key} is {state}; it is opened again only while nobody works on the run"
-        hint = f'When the run has ended: segue task comment {key} "…"'
+        hint = f'When the run has ended: segue task say {key} "…"'
         return Locked(f"{what}.", kept="Nothing was changed.", hint=hint)
     if state in _ENDED:
         return _already_done(run, key, state)

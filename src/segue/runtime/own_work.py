@@ -18,8 +18,8 @@ from segue.domain.proof import CheckResult, CheckState, KnownFailures, Level, Pr
 from segue.domain.scenario import Scenario
 from segue.domain.task import TaskKind
 from segue.flow.context import Checking, Examination
-from segue.flow.evidence import checks_verdict, clean_result
-from segue.flow.proving import count_mutants, level_of, reaches
+from segue.flow.evidence import checks_verdict, clean_result, refuse_switched_off
+from segue.flow.proving import count_mutants, level_of, name_untestable, reaches
 from segue.flow.survey import allow_later, is_asked_for
 from segue.proof.execute import sweep
 from segue.proof.scope import Scope
@@ -65,7 +65,7 @@ class CheckedWork(Struct, frozen=True):
     checks: tuple[CheckResult, ...]
     """With their output."""
     examined: dict[str, Examination | None]
-    """What examiners of parts found out, by name."""
+    """What examiners of features found out, by name."""
     files: tuple[str, ...]
     proof: Proof | None
     """None: the work is refuted, or there is none."""
@@ -77,7 +77,9 @@ class CheckedWork(Struct, frozen=True):
 
     def lacks(self, required: Level | None) -> str:
         """Return why the work is not proven well enough; empty: it is, or it is refuted anyway."""
-        if required is None or self.proof is None or reaches(self.proof, required, TaskKind.BUILD):
+        if required is None or self.proof is None or self.proof.untestable:
+            return ""
+        if reaches(self.proof, required, TaskKind.BUILD):
             return ""
         why = f": {self.proof.reasons[0]}" if self.proof.reasons else ""
         return f"The work is `{self.proof.level}`, but `{required}` is required{why}."
@@ -184,7 +186,8 @@ class _Check:
                 hint='Name one: segue check -- pytest -q   or write checks = ["pytest -q"] to segue.toml',
             )
         results += [one.check for one in found if one.decides]
-        return self._conclude([clean_result(self._redact, one) for one in results], examined, scope)
+        clean = [refuse_switched_off(clean_result(self._redact, one)) for one in results]
+        return self._conclude(clean, examined, scope)
 
     async def _check(self, argv: tuple[str, ...]) -> CheckResult:
         work, command = self._work, self._redact(shlex.join(argv))
@@ -238,7 +241,5 @@ class _Check:
             tree=self._work.tree,
             base=self._work.base,
             mutants=count_mutants(results),
-            untestable="" if level.proven else scope.untestable,
-            # Nobody asked for more than was done.
-            exempt=not level.proven and bool(scope.untestable) and not any(one.unsettled for one in results),
+            untestable="" if level.proven else name_untestable(results, scope),
         )

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import shlex
 import shutil
-import sys
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from itertools import islice
@@ -37,9 +36,8 @@ from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
 from segue.system.isolation.isolate import MOUNTING, Isolation, capture_inside
 from segue.system.lane import has_content, list_ignored, list_shared, match
-from segue.system.process.capture import inside_environment, probe
+from segue.system.process.capture import inside_environment
 from segue.system.redact import Redactor
-from segue.system.sweep import size_of
 
 _LOCK_FILES = (
     *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb"),
@@ -57,9 +55,7 @@ _LOCK_FILES = (
 )
 _MOST_LOCK_FILES = 500
 _LARGEST_LOCK_FILE = 64 * 1024**2
-_MOST_COPIED = 1000
-_LARGEST_COPY = 20 * 1024**3
-_COPY_TIMEOUT = 3600.0
+_MOST_LINKED = 1000
 _SAID_LINES = 15
 
 
@@ -74,11 +70,10 @@ class LaneSetup:
         self._isolation, self._redactor = isolation, redactor
 
     async def prepare(self, lane: Repository) -> None:
-        """Copy, link and install what a lane lacks; to be called when it is at the commit of its next task.
+        """Link and install what a lane lacks; to be called when it is at the commit of its next task.
 
         What was done stays done: that costs a look at the lock files.
         """
-        await asyncio.to_thread(self._copy_all, lane.root)
         if not self._is_mounted:
             await asyncio.to_thread(self._link_all, lane.root)
         if self._settings.lane_setup:
@@ -87,15 +82,15 @@ class LaneSetup:
     async def describe_missing(self, lane: Repository) -> str:
         """Say which files of the user's work tree the lanes do not have; usually nothing."""
         settings = self._settings
-        if self._is_mounted or settings.lane_setup or settings.lane_copy or settings.lane_link:
+        if self._is_mounted or settings.lane_setup or settings.lane_link:
             return ""
         found = await asyncio.to_thread(list_shared, self._home.root, lane.root)
         if not found:
             return ""
         names = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
         return (
-            f"The lanes do not have {names}, which git ignores. To give them to each lane, set lane_setup, "
-            "lane_copy or lane_link (`segue help parallel`)."
+            f"The lanes do not have {names}, which git ignores. To give them to each lane, set lane_setup "
+            "or lane_link (`docs/guides/parallel.md`)."
         )
 
     @property
@@ -103,47 +98,32 @@ class LaneSetup:
         """True if the lanes see what they share without links."""
         return self._isolation.chosen.means in MOUNTING
 
-    def _copy_all(self, lane: Path) -> None:
-        paths = self._lacking(lane, self._settings.lane_copy, "lane_copy")
-        self._check_ignored(lane, [self._spell(path) for path in paths], "lane_copy")
-        for path in paths:
-            source = self._home.root / path
-            draft = private_folder(lane.with_name(f"{lane.name}.copy")) / source.name
-            if size_of(source) > _LARGEST_COPY:
-                raise _refuse(f"{path} is too large to be copied for each lane.", "Share it with lane_link")
-            _remove(draft)
-            _copy(source, draft)
-            _replace(lane, path, draft)
-
     def _link_all(self, lane: Path) -> None:
-        paths = self._lacking(lane, self._settings.lane_link, "lane_link")
-        self._check_ignored(lane, paths, "lane_link")
+        paths = self._lacking(lane, self._settings.lane_link)
+        self._check_ignored(lane, paths)
         for path in paths:
             draft = private_folder(lane.with_name(f"{lane.name}.copy")) / Path(path).name
             _remove(draft)
             draft.symlink_to(self._home.root / path)
             _replace(lane, path, draft)
 
-    def _lacking(self, lane: Path, globs: Sequence[str], setting: str) -> list[str]:
+    def _lacking(self, lane: Path, globs: Sequence[str]) -> list[str]:
         """Return what fits the globs and is not in the lane."""
-        found = list(islice(match(self._home.root, globs), _MOST_COPIED + 1))
-        if len(found) > _MOST_COPIED:
-            raise _refuse(f"More than {_MOST_COPIED} files fit {setting}.", "Name their folder instead")
+        found = list(islice(match(self._home.root, globs), _MOST_LINKED + 1))
+        if len(found) > _MOST_LINKED:
+            raise _refuse(f"More than {_MOST_LINKED} files fit lane_link.", "Name their folder instead")
         return [path for path in found if not (has_content(lane / path) or (lane / path).is_symlink())]
 
-    def _check_ignored(self, lane: Path, paths: Sequence[str], setting: str) -> None:
+    def _check_ignored(self, lane: Path, paths: Sequence[str]) -> None:
         """Refuse what git does not ignore in the lane: it would be committed with the work of a task."""
         ignored = list_ignored(lane, paths)
         open_paths = [path for path in paths if path not in ignored]
         if open_paths:
             why = (
-                f"git does not ignore {open_paths[0]} in a lane, so {setting} would make it part of the work."
+                f"git does not ignore {open_paths[0]} in a lane, so lane_link would make it part of the work."
             )
             # A pattern that ends with a slash fits folders only, not links to them.
             raise _refuse(why, f"Add /{open_paths[0].rstrip('/')} to .gitignore or .git/info/exclude")
-
-    def _spell(self, path: str) -> str:
-        return f"{path}/" if (self._home.root / path).is_dir() else path
 
     async def _install(self, lane: Repository) -> None:
         note = lane.root.with_name(f"{lane.root.name}.setup")
@@ -183,24 +163,6 @@ class LaneSetup:
 def _is_lock_file(path: str) -> bool:
     name = path.rpartition("/")[2]
     return any(fnmatch(name, pattern) for pattern in _LOCK_FILES)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file or folder; file systems that can share the blocks do."""
-    if sys.platform.startswith("linux"):
-        done = probe(["cp", "-a", "--reflink=auto", "--", str(source), str(target)], _COPY_TIMEOUT)
-        if done is not None and done.exit_code == 0:
-            return
-        _remove(target)
-    try:
-        if source.is_dir():
-            shutil.copytree(source, target, symlinks=True)
-        else:
-            shutil.copy2(source, target, follow_symlinks=False)
-    except (OSError, shutil.Error) as error:
-        raise _refuse(
-            f"{source} could not be copied: {error}.", "Correct lane_copy, or make it readable"
-        ) from error
 
 
 def _replace(lane: Path, path: str, draft: Path) -> None:
@@ -259,7 +221,7 @@ class RunLanes:
         self._home = opened.tree.home if opened.tree is not None else opened.repo
         folder = opened.app.state_dir.absolute() / "worktrees"
         self._trees = LaneTrees(self._home, folder, run.id, since)
-        self._branch = Integration(opened.repo, branch_of(run.id), settings.merge_union, since)
+        self._branch = Integration(opened.repo, branch_of(run.id), since)
         self._remote = make_remote(opened, journal, self._branch.branch)
         self._known: dict[int, _LaneParts] = {}
         self._told_missing = False

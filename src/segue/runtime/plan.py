@@ -25,7 +25,7 @@ from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.delivery import check_delivery, read_heading
 from segue.runtime.flows import choose_flow, roles_of
-from segue.runtime.preconditions import check_proof, required_level
+from segue.runtime.preconditions import check_proof
 from segue.runtime.task_choice import ALL, TaskChoice, select_tasks
 from segue.runtime.wiring import agent_kind, make_agent
 from segue.system.git.folders import git_dirs, read_branch
@@ -82,13 +82,11 @@ class RunPlan(Struct, frozen=True):
             max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
             resolutions=most_resolutions(settings, planned=self.source.outline is not None),
-            require=required_level(settings)[0],
+            require=settings.require,
             independent=self.flow.has("independent"),
-            combine=self.flow.has("independent") and settings.proof.combine,
             exam_rounds=settings.proof.exam_rounds,
             exam_cost=settings.proof.exam_cost_usd,
             gates=settings.gates,
-            union=settings.merge_union,
         )
 
     @property
@@ -210,20 +208,13 @@ def _plan(
         _check_lanes(settings)
         waits = {task.key: task.depends_on for task in listing.tasks}
         refuse_cycles(waits, {task.key for task in pending_tasks(listing, chosen)})
-    panel = judges_of(judge)
-    _check_names(settings, panel)
-    by_checks = [name for name in panel if name != "agent" and registry.says("judges", name, "by_checks")]
-    if by_checks and not (settings.checks or settings.smoke):
+    _check_names(settings, judge)
+    if is_by_checks(judge) and not (settings.checks or settings.smoke):
         raise UsageError(
-            f'judged_by = "{by_checks[0]}", but there are no checks.', hint='Set checks = ["pytest -q"]'
+            f'judged_by = "{judge}", but there are no checks.', hint='Set checks = ["pytest -q"]'
         )
     check_proof(settings, flow, listing)
-    if settings.criteria and "criteria" not in source.uses:
-        raise UsageError(
-            f"criteria (from {app.loaded.where('criteria')}) has no effect: it is for Spec Kit features.",
-            hint="Leave it out",
-        )
-    roles = roles_of(flow, source.outline is not None, "agent" in panel, settings.search_service is None)
+    roles = roles_of(flow, source.outline is not None, judge == "agent")
     chains = {role: choose_agents(app, role, agent) for role in roles}
     stronger = _choose_stronger(app, chains[Role.EXECUTE])
     return RunPlan(app, source, flow, agent, chains, stronger, judge, listing, chosen)
@@ -260,12 +251,10 @@ def _check_asked(plan: RunPlan) -> None:
             )
 
 
-def _check_names(settings: Settings, panel: Sequence[str]) -> None:
-    """Refuse parts that nobody has registered, and a judge that would decide twice."""
-    for name in panel:
-        registry.check_name("judges", name, ["agent"])
-    if len(set(panel)) < len(panel):
-        raise UsageError(f"judged_by names a judge twice: {', '.join(panel)}.", hint="Name each once")
+def _check_names(settings: Settings, judge: str | None) -> None:
+    """Refuse parts that nobody has registered."""
+    if judge is not None:
+        registry.check_name("judges", judge, ["agent"])
     registry.check_name("reviewers", settings.review.reviewer or "none", ["none"])
 
 
@@ -315,7 +304,7 @@ def agent_text(app: App) -> str:
     if name is None:
         raise UsageError(
             "No agent was chosen.",
-            hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue agent list`',
+            hint='Use --agent NAME or set agent = "NAME" in segue.toml; see `segue doctor --agents`',
         )
     return str(name)
 
@@ -335,7 +324,7 @@ def _read_agents(app: App, where: str, text: str) -> tuple[AgentChoice, ...]:
     try:
         chain = read_chain(text, app.loaded.settings.model)
     except ValueError as error:
-        raise UsageError(f"{where}: {error}.", hint="See: segue agent list") from None
+        raise UsageError(f"{where}: {error}.", hint="See: segue doctor --agents") from None
     for choice in chain:
         agent_kind(choice.agent, app.loaded)
     return chain
@@ -368,7 +357,7 @@ def judge_name(app: App, source: Source, agent: str) -> str:
     """Return who verifies: what was chosen, or what is there: a model with a key, else the agent."""
     settings = app.loaded.settings
     if settings.judged_by:
-        return str(settings.judged_by)
+        return settings.judged_by
     if source.outline is not None or settings.roles.verify:
         return "agent"
     return "llm" if has_model_judge(app) or not _can_judge(app, agent) else "agent"
@@ -388,9 +377,9 @@ def has_model_judge(app: App) -> bool:
     return described or bool(os.environ.get(settings.judge.api_key_env, "").strip())
 
 
-def judges_of(named: str | None) -> tuple[str, ...]:
-    """Return the judges of a run by name; none when nobody judges."""
-    return tuple(name.strip() for name in named.split(",")) if named else ()
+def is_by_checks(judge: str | None) -> bool:
+    """Return whether who judges looks at nothing but the checks."""
+    return judge is not None and judge != "agent" and registry.says("judges", judge, "by_checks")
 
 
 def find_flow(app: App, source: Source) -> Flow:

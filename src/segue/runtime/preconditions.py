@@ -1,22 +1,18 @@
-"""What a person must decide before the first task: uncommitted work, open checklists, hooks nobody runs;
-and proofs that are asked for but cannot be reached.
-"""
+"""What a person must decide before the first task, and proofs that are asked for but cannot be reached."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.config.settings import Settings
-from segue.domain.errors import ToolMissing, UsageError, WorkspaceError
+from segue.domain.errors import UsageError, WorkspaceError
 from segue.domain.options import OptionError
 from segue.domain.proof import Level
 from segue.domain.run import RunState
 from segue.domain.scenario import Scenario, scenarios_in
-from segue.domain.source import SourceHook
 from segue.domain.task import TaskList
-from segue.domain.text import suggest
 from segue.domain.workspace import Snapshot
 from segue.flow.phase import Flow
 from segue.ports import Source
@@ -24,7 +20,6 @@ from segue.system.files import private_folder
 from segue.system.git.outside import name_refused
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, Means
-from segue.system.programs import find_inside
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -32,12 +27,7 @@ if TYPE_CHECKING:
 INTRODUCE = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
 SETTINGS = "segue.toml"
 _KEPT = "Nothing was started."
-_SKIP = ("skip",)
 _ACCEPTED = "no-sandbox-accepted"
-_MARKS_NOW = {
-    "judged": "judged is a mark beside the level now, and what a judge refuses is never done.",
-    "held": "held is a mark beside the level now, and what breaks an earlier proof is never done.",
-}
 
 
 class Undecided(UsageError):
@@ -86,8 +76,8 @@ def asks_for_sandbox(app: App, isolation: Isolation) -> bool:
     return is_open and not (app.state_dir / _ACCEPTED).exists()
 
 
-def check_preconditions(settings: Settings, source: Source) -> list[str]:
-    """Return what to say about hooks and old words; raises Undecided for what a person must decide first."""
+def check_preconditions(settings: Settings, source: Source) -> None:
+    """Raise Undecided for what a person must decide first."""
     if source.open_checklists and not settings.ignore_checklists:
         raise Undecided(
             f"Some checklists have unchecked items: {'; '.join(source.open_checklists)}.",
@@ -95,48 +85,6 @@ def check_preconditions(settings: Settings, source: Source) -> list[str]:
             "Start anyway?",
             {"ignore_checklists": True},
         )
-    hooks = source.hooks
-    for name, argv in settings.hooks.items() if hooks else ():
-        _check_command(name, argv, hooks)
-    missing = [hook for hook in hooks if hook.required and hook.name not in settings.hooks]
-    if missing:
-        hook = missing[0]
-        raise Undecided(
-            f"Spec Kit's hook {hook.name} ({hook.about}) must run {hook.when} the implementation. "
-            "It is a command for an agent, and Segue runs programs only.",
-            f'In [hooks] set "{hook.name}" to a program that does the same, or to "skip" and run it yourself',
-            f"Start without it (you run {hook.name} yourself)?",
-            {"hooks": {**settings.hooks, **{one.name: "skip" for one in missing}}},
-        )
-    _, renamed = required_level(settings)
-    return [*_describe_optional(hooks, settings), *([renamed] if renamed else [])]
-
-
-def hook_commands(settings: Settings) -> dict[str, Sequence[str]]:
-    """Return the commands for hooks by name, without those that are skipped."""
-    return {name: argv for name, argv in settings.hooks.items() if tuple(argv) != _SKIP}
-
-
-def _check_command(name: str, argv: Sequence[str], hooks: Sequence[SourceHook]) -> None:
-    known = [hook.name for hook in hooks]
-    if name not in known:
-        raise UsageError(
-            f'hooks."{name}" has no effect: no extension asks for it.{suggest(name, known, "{}")}',
-            kept=_KEPT,
-            hint=f"Known hooks: {', '.join(known)}",
-        )
-    if tuple(argv) != _SKIP and "/" not in argv[0] and find_inside(argv[0]) is None:
-        raise ToolMissing(
-            f"The hook {name} cannot run: {argv[0]} was not found.",
-            kept=_KEPT,
-            hint=f'Install {argv[0]}, or leave the hook out: hooks."{name}" = "skip"',
-        )
-
-
-def _describe_optional(hooks: Sequence[SourceHook], settings: Settings) -> Iterator[str]:
-    for hook in hooks:
-        if not hook.required and hook.name not in settings.hooks:
-            yield f"Optional hook {hook.when} the implementation, not run: {hook.name} ({hook.about})."
 
 
 def refuse_dirty(app: App, source: Source, root: Path, now: Snapshot) -> None:
@@ -192,27 +140,8 @@ def check_proof(settings: Settings, flow: Flow, listing: TaskList) -> None:
             "[proof] independent has no effect: there are no checks to run the tests.",
             hint='Set checks = ["pytest -q"]',
         )
-    level, _ = required_level(settings)
-    if level is not None and level is not Level.CHANGED:
-        _check_level(level, flow, checks, bool(scenarios), bool(settings.proof.mutants))
-
-
-def required_level(settings: Settings) -> tuple[Level | None, str]:
-    """Return the level that tasks must reach, and what to say about a word of an earlier version."""
-    level = settings.require
-    if level is None or not level.is_old:
-        return level, ""
-    if level.value == "accepted":
-        raise UsageError(
-            'require = "accepted" cannot be reached by a run: only a person can accept a task.',
-            kept=_KEPT,
-            hint=f"Require a level: {', '.join(Level)}",
-        )
-    new = Level.CHANGED
-    if level.value == "held":
-        new = Level.INDEPENDENT if settings.proof.independent else Level.TESTED
-    why = _MARKS_NOW[level.value]
-    return new, f'require = "{level}" is read as "{new}": {why} Write require = "{new}".'
+    if settings.require is not None and settings.require is not Level.CHANGED:
+        _check_level(settings.require, flow, checks, bool(scenarios), bool(settings.proof.mutants))
 
 
 def _read_scenarios(listing: TaskList) -> list[Scenario]:
@@ -222,7 +151,7 @@ def _read_scenarios(listing: TaskList) -> list[Scenario]:
             found += scenarios_in(task.text)
         except OptionError as error:
             raise UsageError(
-                f"A scenario of task {task.key} cannot be used: {error}", hint="See: segue help proof"
+                f"A scenario of task {task.key} cannot be used: {error}", hint="See docs/explanation/proof.md"
             ) from None
     return found
 

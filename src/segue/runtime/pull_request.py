@@ -232,7 +232,7 @@ def _no_request(run: Run) -> UsageError:
     return UsageError(
         f"Run {run.id} has no pull request to follow.",
         kept="Nothing was changed.",
-        hint="Start a run with --pr: see `segue help pull-requests`",
+        hint="Start a run with --pr: see `docs/guides/pull-requests.md`",
     )
 
 

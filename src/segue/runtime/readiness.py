@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 COMMIT = 'git add --all && git commit -m "Work so far"'
 NO_TASKS = "No plan, no feature and no other list of tasks was found"
-HOW_TO_PLAN = "segue help tasks"
+HOW_TO_PLAN = "segue run --help"
 _ORDINARY = frozenset(("A", "An", "Another", "No", "Nobody", "Not", "Some", "The", "There", "This"))
 """First words of messages that are no names."""
 
@@ -199,7 +199,7 @@ def _find_agent(app: App, reports: Sequence[AgentReport]) -> FoundAgent:
         if report.program:
             raise ToolMissing(" ".join(report.problems), hint=report.fix)
     wanted = (command_in(report.fix) for report in usable)
-    hint = next((one for one in wanted if find_inside(one.split()[0])), "segue help agents")
+    hint = next((one for one in wanted if find_inside(one.split()[0])), "segue doctor --agents")
     raise ToolMissing("No agent is installed.", hint=hint)
 
 

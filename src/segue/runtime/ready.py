@@ -24,7 +24,7 @@ from segue.flow.context import Building, Judging, Reviewing
 from segue.ports import Capabilities, Source
 from segue.runtime.chain import choose_base
 from segue.runtime.delivery import choose_target
-from segue.runtime.plan import RunPlan, judges_of
+from segue.runtime.plan import RunPlan
 from segue.runtime.preconditions import (
     SETTINGS,
     check_clean,
@@ -72,13 +72,6 @@ class Parts(Struct, frozen=True):
         """True if the agents that edit work elsewhere."""
         return self.agents[Role.EXECUTE][0].agent.can.cloud
 
-    @property
-    def unstoppable(self) -> list[str]:
-        """The agents that keep working when Segue stops."""
-        chains = (*self.agents.values(), *self.stronger.values())
-        agents = (chosen.agent for chain in chains for chosen in chain)
-        return sorted({agent.name for agent in agents if agent.can.unstoppable})
-
 
 class ReadyRun(Struct, frozen=True):
     """What a run needs to start, once nothing speaks against it."""
@@ -97,7 +90,8 @@ async def make_ready(
 ) -> ReadyRun:
     """Find every reason not to start, then `confirm`. A new repository is made late; `undo` removes it."""
     app, run = plan.app, unfinished(last)
-    said = check_preconditions(app.loaded.settings, plan.source) if run is None else []
+    if run is None:
+        check_preconditions(app.loaded.settings, plan.source)
     parts, warnings = await build_parts(plan, home)
     app.check_writable()
     if plan.source.outline is not None and is_new_place(home.root):
@@ -116,7 +110,7 @@ async def make_ready(
             confirm()
 
         lock = await _lock(home, run, spec, clean, held, settle)
-    return ReadyRun(parts, spec, run, lock, [*warnings, *said, placed, aimed])
+    return ReadyRun(parts, spec, run, lock, [*warnings, placed, aimed])
 
 
 async def _lock(
@@ -157,7 +151,7 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
     reviewing = make_reviewing(app, services, cloud) if plan.flow.has("review") else None
     if settings.flow and plan.flow.has("review") and not (reviewing or settings.review.reviewer or cloud):
         said.append("Nobody reviews: stet is not ready here. Name another reviewer: --review NAME")
-    judging = make_judging(judges_of(plan.judge), app, services) if plan.judge else None
+    judging = make_judging(plan.judge, app, services) if plan.judge else None
     check_programs(app)
     make_run_notifier(app, None, said.append)  # one that cannot be made is a reason not to start
     if plan.agent_judges_by_default:

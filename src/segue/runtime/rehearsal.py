@@ -28,17 +28,17 @@ from segue.config.settings import (
     Settings,
 )
 from segue.domain.errors import UsageError
-from segue.domain.installed import socket_variants
 from segue.domain.job import Role
 from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskKind
 from segue.domain.workspace import Snapshot
+from segue.plugins import OBSERVERS
 from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
 from segue.runtime.past import foresee
-from segue.runtime.plan import RunPlan, draft_run, judges_of, kind_rules
+from segue.runtime.plan import RunPlan, draft_run, is_by_checks, kind_rules
 from segue.runtime.preconditions import SETTINGS
 from segue.runtime.task_choice import ALL, TaskChoice
 from segue.runtime.wiring import make_run_notifier
@@ -81,7 +81,6 @@ class Rehearsal(Struct, frozen=True):
             "independent tests": self.real.flow.has("independent"),
             f"the judge {self.real.judge}": _simulated_judge(self.real) not in (None, self.real.judge),
             f'delivery = "{settings.delivery}"': settings.delivery is not None,
-            "hooks of Spec Kit": bool(source.hooks),
             "gates": bool(settings.gates),
             "open checklists, about which it asks": bool(source.open_checklists),
             "[final] commands": bool(settings.final.review or settings.final.audit),
@@ -226,9 +225,9 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
     phases = tuple(phase.name for phase in plan.flow.phases if phase.role is not Role.TEST)
     loaded = _with(
         app,
-        **dict.fromkeys(("model", "repo", "source", "base", "delivery", "summary", "require"), None),
+        **dict.fromkeys(("model", "repo", "source", "base", "delivery", "require"), None),
         **dict.fromkeys(("database_url", "max_consecutive_task_failures"), None),
-        **dict.fromkeys(("lane_setup", "lane_copy", "lane_link", "gates"), ()),
+        **dict.fromkeys(("lane_setup", "lane_link", "gates"), ()),
         **dict.fromkeys(("allow_dirty", "allow_no_change", "ignore_checklists"), True),
         plan_changed="keep",
         agent=SIMULATED,
@@ -239,7 +238,6 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
         flows={**settings.flows, "rehearsal": FlowSettings(phases=phases)},
         judged_by=_simulated_judge(plan),
         kinds=_simulated_kinds(app, plan),
-        hooks={hook.name: ("skip",) for hook in plan.source.hooks},
         limits=replace(settings.limits, resolutions=0),
         on_failure="continue",
         worktree=False,
@@ -262,7 +260,7 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
 
 def _without_services(settings: Settings) -> dict[str, Any]:
     """Return the tables that notify people or ask services, as if nobody had set them."""
-    names = (*socket_variants("observers"), "search")
+    names = (*OBSERVERS, "search")
     return {name: type(getattr(settings, name))() for name in names if hasattr(settings, name)}
 
 
@@ -272,10 +270,7 @@ def _with(app: App, **changes: Any) -> LoadedSettings:
 
 def _simulated_judge(plan: RunPlan) -> str | None:
     """Return who judges in a rehearsal: the checks as they are, the simulated agent for everybody else."""
-    judges = judges_of(plan.judge)
-    checks = [name for name in judges if name != "agent" and registry.says("judges", name, "by_checks")]
-    others = ["agent"] if len(judges) > len(checks) else []
-    return ",".join([*others, *checks]) or None
+    return plan.judge if plan.judge is None or is_by_checks(plan.judge) else "agent"
 
 
 def _simulated_kinds(app: App, plan: RunPlan) -> dict[str, str]:

@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -30,32 +31,27 @@ from segue.domain.errors import (
 from segue.domain.events import NoticeGiven, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.results import read_launch
 from segue.domain.run import RunState
-from segue.domain.source import HookTime
 from segue.domain.task import TaskStatus
 from segue.domain.workspace import Workspace
 from segue.flow.agents import Launcher
 from segue.flow.budgets import Budgets
-from segue.flow.commands import FinalCommand, FinalReport, run_final_commands, run_hooks
+from segue.flow.commands import FinalCommand, FinalReport, run_final_commands
 from segue.flow.context import RunContext, Survey
 from segue.flow.earlier import read_earlier, read_touched
-from segue.flow.scheduler import Tally, combine_tasks, run_tasks
+from segue.flow.scheduler import run_tasks
 from segue.flow.survey import end_survey, ends_in_time
 from segue.ports import Observer, ReviewSubject
 from segue.proof.guard import LaunchGuard
 from segue.proof.independent import DetachedTests
-from segue.runtime.budgets import spending_of
+from segue.runtime.budgets import read_usage
 from segue.runtime.ending import close_run, last_seen, state_after
 from segue.runtime.guard import list_contract, make_contract, make_guard
 from segue.runtime.open import OpenRun, make_remote
 from segue.runtime.past import find_unrecorded, name_ticked
-from segue.runtime.preconditions import hook_commands
 from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import (
     command_runner,
     examine_project,
-    find_combining,
-    find_comparing,
-    hook_runner,
     make_checking,
 )
 from segue.store.database import EVERY_SECOND, Disconnected
@@ -208,7 +204,7 @@ class _Session:
     async def _until_stopped(self) -> list[FinalReport]:
         """Work until the end, Ctrl-C, `segue stop`, or the time limit of the run; leave nothing running."""
         journal, run = self._journal, self._opened.run.id
-        while await journal.wait("stop", timeout=0):
+        while await journal.wait("stop", timeout=0) is not None:
             pass  # a request to stop that came after the last session had ended
         work = asyncio.create_task(self._work())
         stop = asyncio.create_task(_until_asked_to_stop(journal))
@@ -239,6 +235,7 @@ class _Session:
             if opened.fresh and not opened.parts.cloud and opened.carrier is None:
                 await processes.warm()
             guard = make_guard(opened)
+            await guard.prepare()
             context = self._context(guard)
             await self._announce(guard)
             if opened.carrier is not None:
@@ -247,7 +244,6 @@ class _Session:
             has_hooks = hooks is not None and not context.cloud and await hooks.keep()
             if context.checking.commands or context.checking.smoke or has_hooks:
                 await context.checking.sealer().prepare()
-            await self._run_hooks(HookTime.BEFORE)
             before = {key for key, task in self._view.tasks.items() if task.commit}
             lanes = await self._begin_lanes(context)
             try:
@@ -264,13 +260,9 @@ class _Session:
             await self._account_for_all()
             if lanes is not None:
                 await lanes.finish(context)
-                tally = Tally(context)
-                await combine_tasks(context, opened.spec.tasks, tally)
-                tally.conclude()
             await self._verify_delivery(before)
             if lanes is not None:
                 await lanes.close()
-            await self._run_hooks(HookTime.AFTER)
         settings = opened.app.loaded.settings
         run = command_runner(opened.parts.services, settings.check_timeout)
         commands = _final_commands(settings.final)
@@ -284,15 +276,6 @@ class _Session:
         lanes = RunLanes(self._opened, self._journal)
         await lanes.begin(context)
         return lanes
-
-    async def _run_hooks(self, when: HookTime) -> None:
-        """Run the commands that the settings have for hooks of the source."""
-        settings = self._opened.app.loaded.settings
-        if not settings.hooks:
-            return
-        run = hook_runner(self._opened.parts.services, self._opened.repo, settings.check_timeout)
-        hooks, commands = self._opened.source.hooks, hook_commands(settings)
-        await run_hooks(self._journal, hooks, commands, when, run)
 
     async def _account_for_all(self) -> None:
         """See to it that no task is left, before anybody calls the run done.
@@ -357,8 +340,6 @@ class _Session:
             reviewing=parts.reviewing,
             judging=parts.judging,
             building=parts.building,
-            combine=find_combining() if opened.plan.policy.combine else None,
-            compare=find_comparing(),
             resumed_by_person=self._is_resumed_by_person(),
             testing=DetachedTests(opened.repo, folder / "independent", opened.app.exams()),
             earlier={} if opened.is_first else read_earlier(self._store, opened.run.source_key),
@@ -391,16 +372,14 @@ class _Session:
             limits.launch(),
             limits.budget(),
             limits.attempts,
-            Budgets(
-                limits.budgets(), spending_of(self._store, self._journal.run.id, self._opened.stored.repo)
-            ),
+            Budgets(limits.budgets(), partial(read_usage, self._store, "day")),
             guard=guard,
             slots=limits.slots,
             folders=(self._opened.app.run_folder(self._opened.run.id), common_dir(self._opened.repo.git_dir)),
         )
         if carrier is not None:
             processes = self._opened.parts.services.processes
-            launcher.longest_wait, launcher.shared_slots = _LONGEST_WAIT, carrier.slots
+            launcher.longest_wait = _LONGEST_WAIT
             launcher.is_elsewhere = lambda token: not processes.knows(token)
             steps = self._journal.steps() if carrier.moved else []
             ended = filter(None, (read_launch(step.input, step.output) for step in steps))

@@ -9,13 +9,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from segue.domain.errors import SegueError
-from segue.domain.installed import built_in_parts, find_variant
 from segue.domain.kinds import with_kinds
 from segue.domain.run import Run
 from segue.domain.task import Task, TaskStatus
+from segue.plugins import find_call
 from segue.runtime.app import App
 from segue.runtime.plan import kind_rules
-from segue.sources.recognise import TASKS, find_features
+from segue.sources.recognise import FOLDERS, TASKS, find_features
 from segue.system.reading import work_tree
 
 _MOST_FILES = 200
@@ -52,9 +52,9 @@ def _candidates(app: App, repo: Path) -> Iterator[str | None]:
         yield None
     for feature in find_features(repo):
         yield str(feature)
-    for other in (files.usual for part in built_in_parts() for files in part.files.values()):
-        if (repo / other).is_file():
-            yield str(repo / other)
+    for other, table in FOLDERS.items():
+        if (repo / other / table).is_file():
+            yield str(repo / other / table)
     for folder in _FOLDERS:
         for path in sorted((repo / folder).glob("*.md")):
             if path.name != TASKS:
@@ -92,7 +92,7 @@ def read_tasks(app: App, run: Run) -> tuple[list[Task], str]:
     if run.spec.kind.is_planned:
         return [], ""  # they are in the journal
     try:
-        return find_variant("submitted", "read_tasks", f"Run {run.id}")(app, run), ""
+        return find_call("fleet.read_tasks")(app, run), ""
     except (SegueError, OSError, ValueError) as error:
         return [], str(error)
 

@@ -1,4 +1,4 @@
-"""Refuses what the settings say about parts that do not exist, and options that a part does not have."""
+"""Refuses what the settings say about what does not exist, and options that a variant does not have."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from segue.config.load import SOCKETS, LoadedSettings
 from segue.config.settings import Settings
 from segue.domain.errors import ToolMissing, UsageError
-from segue.domain.installed import known_table
 from segue.domain.options import Options
+from segue.plugins import TABLES, VARIANTS
 from segue.runtime import registry
 
 
 def known_names(table: str) -> Iterator[str]:
     """Yield the names a table of settings may have, the built-in ones first: plug-ins are slow to find."""
-    if table in registry.BUILT_IN:
-        yield from registry.BUILT_IN[table]
+    if table in VARIANTS:
+        yield from VARIANTS[table]
         yield from registry.plugin_names(table)
 
 
@@ -26,8 +26,6 @@ def check_tables(loaded: LoadedSettings) -> None:
     for socket in SOCKETS:
         for name, table in getattr(loaded.settings, socket, {}).items():
             _check_options(socket, name, table, loaded)
-    if (service := loaded.settings.search_service) is not None:
-        registry.check_name("searchers", service)
     for path, text in _named_agents(loaded):
         _check_agents(path, text, loaded)
 
@@ -55,18 +53,12 @@ def _check_options(socket: str, name: str, table: dict[str, Any], loaded: Loaded
             f"{place}: the options of {name} belong in [judge] (from {loaded.where(place)})",
             hint="Rename the table",
         )
-    options = getattr(kind, "Options", Options if name in registry.BUILT_IN[socket] else None)
+    options = getattr(kind, "Options", Options if name in VARIANTS[socket] else None)
     mistake = find_unknown(options, table) if options is not None else None
-    if mistake is not None and (socket, mistake.path) == ("agents", "record"):
-        raise UsageError(
-            f"{place}.record: what {name} says to its model cannot be recorded: only claude and codex can be "
-            f"pointed at Segue's recorder (from {loaded.where(f'{place}.record')})",
-            hint="Leave it out",
-        )
     if mistake is not None:
         path = f"{place}.{mistake.path}"
         message = mistake.message.replace("did you mean ", f"did you mean {place}.")
-        hint = f"See: segue agent schema {name}" if socket == "agents" else ""
+        hint = "See docs/guides/agents.md" if socket == "agents" else ""
         raise UsageError(f"{path}: {message} (from {loaded.where(path)})", hint=hint)
 
 
@@ -87,7 +79,7 @@ def _named_agents(loaded: LoadedSettings) -> Iterator[tuple[str, str]]:
     named |= {f"escalate_to.{kind}": text for kind, text in settings.escalate_to.items()}
     named["agent"] = settings.agent
     for table in {*settings.__struct_fields__} - {*Settings.__struct_fields__}:
-        found = known_table(table)
+        found = TABLES.get(table)
         for name in found.agents if found else ():
             value = getattr(getattr(settings, table), name)
             named[f"{table}.{name}"] = ",".join(value) if isinstance(value, tuple) else value

@@ -1,18 +1,15 @@
-"""Limits a run to parts of its source: tasks, stories, phases, or what comes before the next checkpoint."""
+"""Limits a run to parts of its source: tasks or stories."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from segue.domain.errors import UnknownName, UsageError
-from segue.domain.task import Task, TaskList, TaskStatus
+from segue.domain.errors import UsageError
+from segue.domain.task import Task, TaskList
 from segue.domain.task_names import split_keys
 from segue.domain.text import suggest
-
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 
 
 class TaskChoice(Struct, frozen=True):
@@ -23,8 +20,6 @@ class TaskChoice(Struct, frozen=True):
     start: str | None = None
     """The task to start from."""
     stories: tuple[str, ...] = ()
-    phases: tuple[str, ...] = ()
-    until_checkpoint: bool = False
 
 
 ALL = TaskChoice()
@@ -34,7 +29,9 @@ _MOST_KEYS = 10
 def select_tasks(listing: TaskList, chosen: TaskChoice = ALL) -> tuple[str, ...]:
     """Return the keys a run is limited to; empty means all."""
     keys = [task.key for task in listing.tasks]
-    limits = [*_by_key(keys, chosen), *_by_part(listing, chosen)]
+    limits = [*_by_key(keys, chosen)]
+    if chosen.stories:
+        limits.append(_of_stories(listing, chosen.stories))
     if not limits:
         return ()
     common = set.intersection(*map(set, limits))
@@ -47,10 +44,10 @@ def select_tasks(listing: TaskList, chosen: TaskChoice = ALL) -> tuple[str, ...]
 
 def _describe(chosen: TaskChoice) -> str:
     """Name the parts of a source that a run is limited to, by their options."""
-    named = {"--task": chosen.only, "--story": chosen.stories, "--phase": chosen.phases}
+    named = {"--task": chosen.only, "--story": chosen.stories}
     parts = [f"{option} {' or '.join(names)}" for option, names in named.items() if names]
     start = [f"--from {chosen.start}"] if chosen.start is not None else []
-    return ", ".join([*parts, *start, *(["--until-checkpoint"] if chosen.until_checkpoint else [])])
+    return ", ".join([*parts, *start])
 
 
 def _by_key(keys: Sequence[str], chosen: TaskChoice) -> Iterator[Sequence[str]]:
@@ -65,57 +62,25 @@ def _find_keys(name: str, keys: Sequence[str]) -> list[str]:
     found = [name] if name in keys else split_keys(name, keys)
     if not found:
         shown = ", ".join(keys[:_MOST_KEYS]) + (" …" if len(keys) > _MOST_KEYS else "")
-        raise UnknownName(
-            "task",
-            name,
+        raise UsageError(
             f"There is no task {name!r} in this source.{suggest(name, keys)}",
             hint=f"Its tasks are {shown}; see: segue task list",
-            known=keys,
         )
     return found
 
 
-def _by_part(listing: TaskList, chosen: TaskChoice) -> Iterator[Sequence[str]]:
-    if chosen.stories:
-        yield _of(listing, "story", chosen.stories, _stories)
-    if chosen.phases:
-        yield _of(listing, "phase", chosen.phases, _phases)
-    if chosen.until_checkpoint:
-        yield _until_checkpoint(listing)
-
-
-def _of(
-    listing: TaskList, what: str, wanted: Sequence[str], names: Callable[[Task], Sequence[str]]
-) -> list[str]:
-    """Return the tasks of some stories or phases, by any of their names."""
-    found = {name.casefold(): name for task in listing.tasks for name in names(task)}
+def _of_stories(listing: TaskList, wanted: Sequence[str]) -> list[str]:
+    """Return the tasks of some stories, by any of their names."""
+    found = {name.casefold() for task in listing.tasks for name in _stories(task)}
     for name in wanted:
         if name.casefold() not in found:
-            known = list(dict.fromkeys(names(task)[0] for task in listing.tasks if names(task)))
+            known = list(dict.fromkeys(names[0] for task in listing.tasks if (names := _stories(task))))
             hint = f"There are: {', '.join(known)}" if known else "It has none. See: segue task list"
-            raise UsageError(f"There is no {what} {name!r} in this source.{suggest(name, known)}", hint=hint)
+            raise UsageError(f"There is no story {name!r} in this source.{suggest(name, known)}", hint=hint)
     asked = {name.casefold() for name in wanted}
-    return [task.key for task in listing.tasks if asked & {name.casefold() for name in names(task)}]
+    return [task.key for task in listing.tasks if asked & {name.casefold() for name in _stories(task)}]
 
 
 def _stories(task: Task) -> list[str]:
     keys = task.story.split("+") if task.story else []
     return [name for key in keys for name in (key, key.removeprefix("US"))]
-
-
-def _phases(task: Task) -> list[str]:
-    number = _NUMBER.search(task.phase)
-    return [*([number[0]] if number else []), task.phase] if task.phase else []
-
-
-def _until_checkpoint(listing: TaskList) -> list[str]:
-    """Return the tasks from the first pending one to the next checkpoint."""
-    first = next((n for n, task in enumerate(listing.tasks) if task.status is TaskStatus.PENDING), None)
-    rest = listing.tasks[first:] if first is not None else ()
-    last = next((n for n, task in enumerate(rest) if task.checkpoint), None)
-    if rest and last is None:
-        raise UsageError(
-            f"There is no checkpoint after task {rest[0].key}.",
-            hint="Write `**Checkpoint**: …` between two tasks, or leave --until-checkpoint out",
-        )
-    return [task.key for task in (rest[: last + 1] if last is not None else listing.tasks)]

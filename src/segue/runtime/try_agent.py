@@ -85,7 +85,7 @@ class AgentTrialResult(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of `segue agent try`."""
+        """The exit code of `segue try`."""
         return _EXIT_CODES.get(self.failure.kind, _FAILED) if self.failure else 0
 
 
@@ -147,7 +147,7 @@ def interruptible(folder: Path) -> Iterator[None]:
 async def new_repository(folder: Path) -> Repository:
     """Make a repository with one commit, without the user's settings."""
     folder.mkdir(parents=True)
-    (folder / "README.md").write_text("A throwaway repository, made by `segue agent try`.\n")
+    (folder / "README.md").write_text("A throwaway repository, made by `segue try`.\n")
     repo = await init_repository(folder, "--initial-branch=main")
     for name, value in _SETTINGS.items():
         await repo.set(name, value)

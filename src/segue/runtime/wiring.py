@@ -12,29 +12,24 @@ from msgspec.structs import replace
 
 from segue.config.load import LoadedSettings
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError
-from segue.domain.installed import import_name, socket_variants
 from segue.domain.job import AgentChoice, Role
 from segue.domain.options import OptionError, Options, read_options
 from segue.domain.run import RunSpec
 from segue.domain.task import TaskKind
 from segue.domain.text import cut_tail
-from segue.domain.verdict import DismissReason, Finding
 from segue.flow.agents import AgentChain, ChosenAgent
-from segue.flow.commands import RunHere
 from segue.flow.context import (
     Building,
     Checking,
-    Combine,
-    Compare,
     Examination,
     Examine,
     Judging,
     Reviewing,
     RunCommand,
 )
-from segue.ports import Agent, Delivery, Judge, Observer, Outline, Problem, Reviewer, Searcher
+from segue.plugins import EXAMINERS, OBSERVERS, VARIANTS, import_name
+from segue.ports import Agent, Delivery, Judge, Observer, Outline, Problem, Reviewer
 from segue.runtime import registry
-from segue.system.git.outside import run_outside
 from segue.system.isolation.isolate import capture_inside
 from segue.system.process.capture import inside_environment
 from segue.system.programs import find_inside
@@ -52,7 +47,7 @@ _USUAL_REVIEWER = "stet"
 def make_agent(name: str, loaded: LoadedSettings, services: Services) -> Agent:
     """Build an agent from its options."""
     table = loaded.settings.agents.get(name, {})
-    hint = f"See: segue agent schema {name}"
+    hint = "See docs/guides/agents.md"
     agent: Agent = make_variant(agent_kind(name, loaded), table, f"agents.{name}", loaded, services, hint)
     return agent
 
@@ -122,15 +117,15 @@ def make_reviewing(app: App, services: Services, cloud: bool) -> Reviewing | Non
     if cloud:
         raise UsageError(
             f"The reviewer {wanted} looks at the work tree here, but cloud agents work elsewhere.",
-            hint="Leave --review out; checks run on the agent's branch: see checks in `segue help judging`",
+            hint="Leave --review out; checks run on the agent's branch: see docs/guides/judging.md",
         )
     name = wanted or _USUAL_REVIEWER
-    if wanted is None and name not in registry.BUILT_IN["reviewers"]:  # its part is not installed
+    if wanted is None and name not in VARIANTS["reviewers"]:  # its part is not installed
         return None
     kind = registry.load("reviewers", name, ["none"])
     table = settings.reviewers.get(name, {})
     reviewer: Reviewer = make_variant(
-        kind, table, f"reviewers.{name}", app.loaded, services, "See: segue help reviewing"
+        kind, table, f"reviewers.{name}", app.loaded, services, "See docs/guides/reviewing.md"
     )
     problems = reviewer.check()
     if wanted is None and (problems or settings.commit == "never"):
@@ -141,37 +136,29 @@ def make_reviewing(app: App, services: Services, cloud: bool) -> Reviewing | Non
         raise UsageError(
             f'The reviewer {wanted} sees commits only, but commit = "never".', hint='Set commit = "phase"'
         )
-    from segue.reviewers.triage import at_least, triage
-
     review = settings.review
-
-    def sort_out(findings: Sequence[Finding]) -> tuple[list[Finding], list[tuple[Finding, DismissReason]]]:
-        found = triage(at_least(findings, review.min_severity), review.dismiss)
-        return list(found.kept), list(found.dismissed)
-
     return Reviewing(
-        reviewer, sort_out, review.max_address_rounds, review.on_findings_remaining, review.on_review_failure
+        reviewer, review.max_address_rounds, review.on_findings_remaining, review.on_review_failure
     )
 
 
-def make_judging(names: Sequence[str], app: App, services: Services) -> Judging:
-    """Build those who judge."""
+def make_judging(name: str, app: App, services: Services) -> Judging:
+    """Build who judges."""
     from segue.judges.verdict import read_verdict
 
-    judges = tuple(_make_judge(name, app, services) for name in names)
-    others = any(judge is None or not getattr(judge, "by_checks", False) for judge in judges)
-    return Judging(judges, read_verdict, decides_contests=others)
+    judge = _make_judge(name, app, services)
+    return Judging(judge, read_verdict, decides_contests=not getattr(judge, "by_checks", False))
 
 
 def _make_judge(name: str, app: App, services: Services) -> Judge | None:
-    """Build one of them; with `agent`, agents in the role `verify` judge."""
+    """Build a judge; with `agent`, agents in the role `verify` judge."""
     if name == "agent":
         return None
     settings = app.loaded.settings
     kind = registry.load("judges", name, ["agent"])
     table = settings.judge if getattr(kind, "by_model", False) else settings.judges.get(name, {})
     judge: Judge = make_variant(
-        kind, table, f"judges.{name}", app.loaded, services, "See: segue help judging"
+        kind, table, f"judges.{name}", app.loaded, services, "See docs/guides/judging.md"
     )
     raise_problems(judge.check())
     return judge
@@ -257,28 +244,13 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
     diagnostics = settings.diagnostics
     return Building(
         outline=outline,
-        searcher=_make_searcher(app, services),
         diagnostics=tuple(diagnostics.allow),
         run_diagnostic=command_runner(
             services, diagnostics.timeout, 32 * 1024, network=settings.check_network
         ),
         replan=settings.replan,
         replans=settings.limits.replans,
-        resolve=settings.resolve,
     )
-
-
-def _make_searcher(app: App, services: Services) -> Searcher | None:
-    settings: Any = app.loaded.settings  # with the tables of a part
-    name = settings.search_service
-    if name is None:
-        return None
-    kind = registry.load("searchers", name)
-    table = settings.part("searchers", dict).get(name) or settings.search
-    searcher: Searcher = make_variant(
-        kind, table, f"searchers.{name}", app.loaded, services, "See: segue help searching"
-    )
-    return searcher
 
 
 def make_run_notifier(
@@ -286,11 +258,9 @@ def make_run_notifier(
 ) -> AbstractContextManager[Observer] | None:
     """Build the observer that notifies people about a run; None if the settings ask for none.
 
-    A part does so, whose tables in the settings have the names of its observers.
+    A feature does so, whose tables in the settings have the names of its observers.
     """
-    asked = [
-        where for name, where in socket_variants("observers").items() if hasattr(app.loaded.settings, name)
-    ]
+    asked = [where for name, where in OBSERVERS.items() if hasattr(app.loaded.settings, name)]
     observers = (import_name(where)(app, spec, warn) for where in dict.fromkeys(asked))
     return next((one for one in observers if one is not None), None)
 
@@ -298,29 +268,18 @@ def make_run_notifier(
 def make_delivery(app: App, name: str, services: Services) -> Delivery:
     """Build the delivery of a run."""
     kind, table = registry.load("deliveries", name), app.loaded.settings.deliveries.get(name, {})
-    hint = "See: segue help pull-requests"
+    hint = "See docs/guides/pull-requests.md"
     delivery: Delivery = make_variant(kind, table, f"deliveries.{name}", app.loaded, services, hint)
     return delivery
 
 
 def make_examiners(app: App, folder: Path) -> dict[str, Examine | None]:
     """Return what parts examine in a whole project, by name; None for what is switched off."""
-    found = socket_variants("examiners")
-    return {name: import_name(where)(app.loaded.settings, folder) for name, where in found.items()}
-
-
-def find_combining() -> Combine | None:
-    """Return what tests tasks together; None if the part that does so is not installed."""
-    return next((import_name(where) for where in socket_variants("combining").values()), None)
-
-
-def find_comparing() -> Compare | None:
-    """Return what compares old code with new; None if the part that does so is not installed."""
-    return next((import_name(where) for where in socket_variants("comparing").values()), None)
+    return {name: import_name(where)(app.loaded.settings, folder) for name, where in EXAMINERS.items()}
 
 
 def examine_project(app: App, folder: Path) -> Examine | None:
-    """Return what asks the examiners of parts until one applies; None when there is none."""
+    """Return what asks the examiners of features until one applies; None when there is none."""
     examiners = [one for one in make_examiners(app, folder).values() if one is not None]
 
     async def examine(project: Path) -> Examination | None:
@@ -352,25 +311,6 @@ def command_runner(
         return done.exit_code, cut_tail(said, kept) if kept else said
 
     return run
-
-
-def hook_runner(services: Services, repo: Repository, limit: float) -> RunHere:
-    """Return what runs the user's command for a hook: it may commit, or push, but scripts may be agents'.
-
-    So git is Segue's own, which starts nothing that the tree names, and the others are in the sandbox.
-    """
-    run = command_runner(services, limit)
-
-    async def run_here(argv: Sequence[str]) -> tuple[int | None, str]:
-        if argv[0] != "git":
-            return await run(argv, repo.root)
-        try:
-            done = await run_outside(repo.place, *argv[1:], timeout=limit)
-        except (SegueError, TimeoutError) as error:
-            return None, str(error) or f"git took longer than {limit:g} s and was ended"
-        return done.exit_code, services.redactor.text((done.out + done.err).decode("utf-8", "replace"))
-
-    return run_here
 
 
 def make_variant(

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -23,13 +23,10 @@ from segue.domain.errors import SourceError
 from segue.domain.graph import sort_tasks
 from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
-from segue.domain.verdict import Criterion
-from segue.ports import Source, SourceChange, SourceRequest
+from segue.ports import Source, SourceChange
 from segue.sources.markdown.relations import note_waits
 from segue.sources.state_file import CorruptState, foresee_tasks, read_state, restore_state, set_aside
-from segue.system.beneath import read_still
 from segue.system.files import exclusive, private_folder, signature, write_atomic
-from segue.system.reading import LARGEST, check_inside, explain_unreadable, work_tree
 
 SCHEMA = 1
 _LARGEST = 64 * 1024**2
@@ -158,7 +155,6 @@ def _digest(marks: KeptMarks) -> str:
 
 
 KEPT = "Nothing was changed."
-_MARK = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[ xX]\]\s+)?")
 
 
 class Reading(Struct, frozen=True):
@@ -268,7 +264,7 @@ class ListedSource(Source):
         for key in marks.completed:
             if key in now and _is_changed(marks, key, now):
                 words = f"Task {key} was changed after it was done, and stays done."
-                yield Notice(now[key].line, f'{words} Send it back: segue task comment {key} "…"')
+                yield Notice(now[key].line, f'{words} Send it back: segue task say {key} "…"')
 
     def restart(self) -> None:
         """Start from the first task; the record of what is done is kept aside."""
@@ -285,86 +281,6 @@ class ListedSource(Source):
         except SourceError:
             now = {}
         return self.state.restore(history, {key: text_digest(task.text) for key, task in now.items()})
-
-
-class ListedFile(ListedSource):
-    """A source that is one file."""
-
-    folder = ""
-    """The folder of the tool that writes the file, if there is one: naming it means the file in it."""
-    file = Path()
-    """Where the file is in that folder."""
-    largest = LARGEST
-    unreadable = "Check the path and who may read it."
-    """What to do about a file that cannot be read."""
-
-    @classmethod
-    def open(cls, request: SourceRequest) -> Self:
-        """Open the file that was named, or that of the folder that was named."""
-        path = request.here / (request.named or cls.folder)
-        if path.name == cls.folder:
-            path = path / cls.file
-        check_inside(path, work_tree(request.repo))
-        return cls(path, request.repo, request.state_dir)
-
-    def __init__(self, path: Path, repo: Path, state_dir: Path) -> None:
-        self.path = Path(os.path.realpath(path))
-        self._named = Path(os.path.abspath(path))  # noqa: PTH100 - a link is part of the contract
-        self._last: tuple[bytes, str, Reading] | None = None
-        super().__init__(str(self.path), repo, state_dir)
-
-    @property
-    def title(self) -> str:
-        """The file as it is called in its project."""
-        return f"{self.folder}/{self.path.name}" if self.folder else self.path.name
-
-    @property
-    def contract_files(self) -> Sequence[Path]:
-        """The file that lists the tasks, as it was named: a link stays where it leads."""
-        return (self._named,)
-
-    @abstractmethod
-    def _interpret(self, data: bytes, variant: str) -> Reading:
-        """Return the tasks in the bytes of the file; raises SourceError."""
-
-    def _variant(self) -> str:
-        """Return what decides, beside the bytes of the file, what its tasks are."""
-        return ""
-
-    def _read(self) -> Reading:
-        data, variant = self._load(), self._variant()
-        if self._last is None or self._last[:2] != (data, variant):
-            self._last = data, variant, self._interpret(data, variant)
-        return self._last[2]
-
-    def _signature(self) -> object:
-        return signature(self.path)
-
-    def _load(self) -> bytes:
-        try:
-            return read_still(self.path, self.largest)
-        except OSError as error:
-            raise SourceError(
-                explain_unreadable(self.path, error), kept=KEPT, hint=self.unreadable
-            ) from error
-
-
-def clean_text(value: Any) -> str:
-    """Return a text without the space around it; empty if it is no text."""
-    return value.strip() if isinstance(value, str) else ""
-
-
-def add_heading(heading: str, value: Any) -> str:
-    """Return a text with its heading; empty if there is no text."""
-    text = clean_text(value)
-    return f"{heading}: {text}" if text else ""
-
-
-def read_criteria(key: str, value: Any) -> tuple[Criterion, ...]:
-    """Return the criteria of a task: a list, or a text with one on each line."""
-    lines = value if isinstance(value, list) else clean_text(value).splitlines()
-    found = [_MARK.sub("", line).strip() for line in lines if isinstance(line, str)]
-    return tuple(Criterion(f"{key}/AC{number}", text) for number, text in enumerate(filter(None, found), 1))
 
 
 def _is_changed(marks: KeptMarks, key: str, now: Mapping[str, Task]) -> bool:

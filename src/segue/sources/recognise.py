@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
-
-from segue.domain.installed import source_of
-from segue.domain.pattern import pattern
 
 if TYPE_CHECKING:
     from segue.ports import SourceRequest
 
 TASKS = "tasks.md"
 GITHUB = "github:"
-_COPIED = pattern(
+_COPIED = re.compile(
     r"(?:(?:https?://)?(?:www\.)?github\.com/|git@github\.com:)[\w.-]+/[\w.-]+(?:/issues/?\d*|#\d+)?"
 )
 """An address as it is copied from a browser or from `git remote -v`."""
+FOLDERS = {".taskmaster": "tasks/tasks.json", ".beads": "issues.jsonl"}
+"""Folder of another tool → the table of tasks in it."""
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _DEEPEST = 4
+_LONGEST_NAME = 3
+"""Words that the name of a plan file may have."""
 _SKIPPED = frozenset({"node_modules", "vendor", "venv", "dist", "build", "target", "__pycache__"})
 
 
 def is_table(named: str) -> bool:
-    """Return whether a CSV or JSON lines file is named."""
-    return named.lower().endswith((".csv", ".tsv", ".jsonl", ".ndjson"))
+    """Return whether a file with a table of tasks is named, or the folder of a tool that keeps one."""
+    path = PurePath(named)
+    return path.suffix.lower() in _TABLES or path.name in FOLDERS
 
 
 def is_github(named: str) -> bool:
@@ -34,11 +38,18 @@ def is_github(named: str) -> bool:
 
 
 def is_prompt(given: str, here: Path = Path()) -> bool:
-    """Return whether a text is a sentence that says what to build: several words, and not a file."""
-    if len(given.split()) < 2 or given.rstrip().endswith(".md"):
+    """Return whether a text is a sentence that says what to build: several words, and not a file.
+
+    A few words that end like the name of a plan are taken for one that is missing, unless the last is a file.
+    """
+    words = given.split()
+    if len(words) < 2:
         return False
     try:
-        return not (here / given).exists()
+        if (here / given).exists():
+            return False
+        names_plan = words[-1].endswith(".md") and len(words) <= _LONGEST_NAME
+        return not names_plan or (here / words[-1]).exists()
     except OSError:  # too long for a path
         return True
 
@@ -90,7 +101,7 @@ def recognise(request: SourceRequest) -> str | None:
 
 
 def _recognise_name(named: str) -> str | None:
-    """Return the source that is known by the name alone; the file of a part may look like a table."""
+    """Return the source that is known by the name alone."""
     if is_github(named):
         return "github"
-    return source_of(named) or ("table" if is_table(named) else None)
+    return "table" if is_table(named) else None

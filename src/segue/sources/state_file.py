@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from itertools import count
@@ -14,14 +15,13 @@ from msgspec import structs
 
 from segue.domain.amounts import format_count
 from segue.domain.errors import SourceError
-from segue.domain.pattern import pattern
 from segue.domain.source import SourceHistory
 from segue.domain.task import Notice, TaskList, TaskStatus
 from segue.system.files import write_error
 from segue.system.reading import LARGEST, read_file
 
 T = TypeVar("T")
-_FIELD = pattern(r"`\$\.(\w+)|field `(\w+)`")
+_FIELD = re.compile(r"`\$\.(\w+)|field `(\w+)`")
 """How msgspec names the field that is wrong, or lacking."""
 
 

@@ -10,7 +10,6 @@ import re
 from pathlib import Path
 
 from segue.domain.errors import UsageError
-from segue.domain.pattern import pattern
 
 _POSTGRES = ("postgres://", "postgresql://")
 _SQLITE = "sqlite://"
@@ -30,12 +29,12 @@ _KEYS = (
 )
 """What the `key=value` form may begin with; of these, only the values of `_SHOWN` are shown."""
 
-_PAIR = pattern(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s\\']|\\.)*)(?=\s|$)")
-_FIRST_KEY = pattern(r"\s*(\w[\w ]*?)\s*=")
-_SCHEME = pattern(r"\s*([A-Za-z][\w+.-]*)://")
+_PAIR = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s\\']|\\.)*)(?=\s|$)")
+_FIRST_KEY = re.compile(r"\s*(\w[\w ]*?)\s*=")
+_SCHEME = re.compile(r"\s*([A-Za-z][\w+.-]*)://")
 _HOST = r"(?:[\w.%~-]*|\[[0-9A-Fa-f:.%]*\])(?::\d{0,5})?"
-_PLACE = pattern(rf"({_HOST}(?:,{_HOST})*(?:/[^@?#:\s]*)?)(?:\?([^@#\s]*))?")
-_USER = pattern(r"[^:/?#\s@]*")
+_PLACE = re.compile(rf"({_HOST}(?:,{_HOST})*(?:/[^@?#:\s]*)?)(?:\?([^@#\s]*))?")
+_USER = re.compile(r"[^:/?#\s@]*")
 
 
 def is_postgres(address: str | Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -14,7 +15,6 @@ from msgspec import Struct
 
 from segue.domain.amounts import describe_until
 from segue.domain.errors import StoreAway, StoreError
-from segue.domain.log import Log
 from segue.store.address import is_postgres, sqlite_path
 from segue.store.encoding import DLE, escape, unescape
 
@@ -33,11 +33,11 @@ EVERY_SECOND = 1.0
 """How often waiters look anyway: a dead process announces nothing, and neither do some poolers."""
 
 ASK_HINT = (
-    "The names of tables begin with segue_ or orchestrator_: `segue db shell` lists them with .tables, "
-    "and their columns with .schema TABLE."
+    "The names of tables begin with segue_ or orchestrator_; docs/reference/data.md lists them with their "
+    "columns."
 )
 
-_LOG = Log("store")
+_LOG = logging.getLogger("segue.store")
 _FIRST_PAUSES = (0.1, 0.3)
 _NAP = 0.5
 
@@ -157,13 +157,7 @@ class Database(Protocol):
         """Return whether the table exists."""
 
     def dialect(self, statement: str) -> str:
-        """Translate a statement of a migration into this database's SQL; empty if it does not apply here."""
-
-    def copy(self, ending: str) -> Path | None:
-        """Copy the database to a file beside it, as it was last committed; None where that is not a file."""
-
-    def aside(self) -> Database | None:
-        """Return a private copy of the database, as it was last committed; None where that is not a file."""
+        """Translate a statement of the schema into this database's SQL; empty if it does not apply here."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -16,9 +16,6 @@ from typing import Any
 DLE = "\x10"
 """Marks what was escaped."""
 
-DAMAGED = "__damaged__"
-"""The name beside the pairs that could be read, in what stands for a damaged record."""
-
 _REFUSED = re.compile("[\x00\x10\ud800-\udfff]")
 _ESCAPED = re.compile("\x10([0-9a-f]{4})")
 

@@ -50,11 +50,6 @@ def export(store: Store, table: str, kind: str, file: BinaryIO) -> int:
     return WRITERS[kind](columns, store.table(name, as_text=kind != "jsonl"), file)
 
 
-def write_rows(kind: str, columns: Columns, batches: Batches, file: BinaryIO) -> int:
-    """Write rows of a flat table that somebody has worked on; return how many."""
-    return WRITERS[kind](columns, batches, file)
-
-
 def _type(column: str) -> ColumnType:
     if column in JSON_COLUMNS:
         return "json"

@@ -1,4 +1,4 @@
-"""The flat tables of the dataset: their columns, types and meanings. The views are in `migrations`."""
+"""The flat tables of the dataset: their columns, types and meanings. The views are in `views.sql`."""
 
 from __future__ import annotations
 
@@ -258,8 +258,6 @@ severity text: `error`, `warning`, `info` or `nitpick`
 rule text: the reviewer's name for it
 message text: what is wrong
 suggestion text: what to do
-is_dismissed boolean: whether it was left alone
-dismissed_because text: why
 """
     + _AT,
     "recoveries": """one row per failed attempt about which something was done
@@ -272,8 +270,6 @@ build_phase text: which part of an app it builds
 result text: `FAIL` or `PARTIAL`
 asked text: the action that the judge asked for; null: no judge was asked
 action text: the action that was tried
-by_chance boolean: whether chance chose it, with `resolve = "random"`
-eligible text: the actions among which chance chose, as JSON
 delivered boolean: false: the search failed, the diagnostic was refused, or there was no new plan
 delivered_action text: what reached the agent: the action, or `RETRY` where it was not delivered
 problem text: why it was not delivered
@@ -281,23 +277,10 @@ next_result text: how the next attempt at the task ended, or after a new plan th
 recovered boolean: whether that is PASS
 """
     + _AT,
-    "labels": """one row per label: whether work was right, as somebody found who did not take part
-run_id text: the run
-seq integer: its number in the run's log
-task text: the task's key
-step text: the attempt that is meant; null: the work that the task ended with
-good boolean: whether the work was right
-origin text: `person`, `file`, `tests` (hidden ones) or `git` (reverts and fixes found later: never good)
-labelled_by text: who says so
-reason text: why
-"""
-    + _AT,
     "searches": "one row per search"
     + _STEP
     + """build_phase text: which part of an app it builds
 query text: what was searched for
-by_chance boolean: whether chance chose the search, with `resolve = "random"`
-made_from text: where its words come from: the judge's request or reason, or the failure; null: older runs
 source text: the service or agent that searched
 hits integer: how many results
 results json: each with `title`, `url`, `text`

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from segue.domain.errors import DamagedRecord, LeaseLost, StoreError
+from segue.domain.errors import LeaseLost, StoreError
 from segue.domain.events import Event, Recorded, StepAdopted, StepEnded, StepStarted
 from segue.domain.results import Nothing, Output, R, SleepInput, StepFacts, StepResult, read_as, to_json
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
@@ -23,7 +23,7 @@ from segue.store import signals, steps
 from segue.store.boundary import Boundary
 from segue.store.claim import SLOTS, new_owner, release, release_slot, take_slot
 from segue.store.database import Executes, Statement
-from segue.store.encoding import DAMAGED, decode
+from segue.store.encoding import decode
 from segue.store.events import EventLog
 from segue.store.rows import RunClock, encode_spec, steady
 from segue.store.runtime import StoreRuntime
@@ -104,11 +104,8 @@ class Journal:
         return self._run
 
     def steps(self, prefix: str = "") -> list[Step]:
-        """The current generation of steps whose key starts with the prefix, in order of their start.
-
-        One whose record is damaged is left out; who needs its result is refused.
-        """
-        return [step for step in self._steps.under(prefix) if DAMAGED not in step.output]
+        """The current generation of steps whose key starts with the prefix, in order of their start."""
+        return list(self._steps.under(prefix))
 
     def state(self, key: str) -> StepState | None:
         """Return the state of a step; None if it never began."""
@@ -513,6 +510,4 @@ class Journal:
 
 
 def _result(step: Step, kind: type[R]) -> StepResult[R]:
-    if DAMAGED in step.output:
-        raise DamagedRecord(f"step {step.key} of run {step.run}")
     return StepResult(step.state is StepState.DONE, read_as(kind, step.output))

@@ -25,14 +25,13 @@ from segue.store.database import (
     escape_values,
     unescape_row,
 )
-from segue.store.migrate import in_postgres
+from segue.store.schema import in_postgres
 from segue.system.extras import missing_extra
 from segue.system.sensitive import passwords_in
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Generator
-    from pathlib import Path
 
     import psycopg
 
@@ -195,13 +194,6 @@ class Postgres:
         """Translate the statement; before version 15 views cannot obey row level security."""
         old = self._connection.info.server_version < 150000
         return "" if old and "security_invoker" in statement else in_postgres(statement)
-
-    def copy(self, _ending: str) -> Path | None:
-        """Return None: a server has backups of its own."""
-        return None
-
-    def aside(self) -> None:
-        """Return None: a server keeps no text that was cut."""
 
     def close(self) -> None:
         """Close the connection."""

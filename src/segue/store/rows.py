@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any
 from msgspec import ValidationError, convert
 from msgspec.structs import asdict
 
-from segue.domain.errors import DamagedRecord, StoreError
-from segue.domain.log import Log
-from segue.domain.results import is_readable
-from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
+from segue.domain.errors import DamagedRecord
+from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.store.database import Row
-from segue.store.encoding import DAMAGED, decode, encode, is_guarded
+from segue.store.encoding import decode, encode, is_guarded
 from segue.store.flat import FLAT_TABLES, ColumnType
 
 if TYPE_CHECKING:
     from segue.domain.events import Event, Recorded
 
-_LOG = Log("store")
+Rows = list[dict[str, Any]]
+"""What a query returns: a mapping from columns to values for each row."""
 
 RUN = "id, source_key, spec, state, owner, created, updated, wake, note"
 STEP = (
@@ -51,15 +50,6 @@ _ORDER = {"runs": "created, id", "steps": "run_id, seq", "events": "run_id, seq"
 _PARTS = ("origin", "trial", "repository")
 """Options that are objects of their own."""
 _STATES = frozenset(StepState)
-_OLD_KINDS = {
-    "planfile": RunKind.PLAN,
-    "speckit": RunKind.FEATURE,
-    "prompt": RunKind.BUILD,
-    "bridge": RunKind.CONVERSATION,
-    "bridge-webhooks": RunKind.INBOX,
-    "provider": RunKind.MODEL_CALL,
-}
-"""The kinds of runs that version 1 stored, by the kind of their source."""
 
 
 def steady() -> float:
@@ -128,18 +118,8 @@ def to_run(row: Row) -> Run:
 
 
 def to_spec(options: dict[str, Any]) -> RunSpec:
-    """A run's specification from JSON, also of version 1."""
-    kind = options.get("kind") or _OLD_KINDS.get(options.get("source_kind", ""), RunKind.TASKS)
-    return convert({**options, "kind": kind}, RunSpec)
-
-
-def readable_runs(found: Iterable[Row]) -> Iterator[Run]:
-    """Rows of `orchestrator_runs`; those whose options are damaged are named and left out."""
-    for row in found:
-        try:
-            yield to_run(row)
-        except StoreError as error:
-            _LOG.tell(f"{error.message} {error.hint}")
+    """A run's specification from JSON."""
+    return convert(options, RunSpec)
 
 
 def to_step(row: Row) -> Step:
@@ -147,11 +127,8 @@ def to_step(row: Row) -> Step:
     run, key, gen, state, token, task, phase, attempt, given, output, started, ended, *who = row
     name = f"step {key} of run {run}"
     before, after = _read(given, name), _read(output, name)
-    if state not in _STATES or not (DAMAGED in after or is_readable(phase, before, after)):
-        from segue.store.damage import read_damaged
-
-        # It may have ended, so it is not begun again.
-        state, after = state if state in _STATES else StepState.DONE, read_damaged("", name)
+    if state not in _STATES:
+        raise DamagedRecord(name)
     return Step(
         run, key, gen, StepState(state), token, task, phase, attempt, before, after, started, ended, *who
     )
@@ -231,26 +208,17 @@ def to_events(found: Iterable[Row]) -> Iterator[Recorded]:
 
 
 def _read_event(kind: str, data: Any, name: str) -> Event:
-    """Return an event; tell of one that is of a known kind and cannot be read."""
-    from segue.domain.events import UnknownEvent, is_known, read_event
+    from segue.domain.events import read_event
 
-    value = _read(data, name)
-    event = read_event(kind, value)
-    if isinstance(event, UnknownEvent) and is_known(kind) and DAMAGED not in value:
-        from segue.store.damage import tell_damaged
-
-        tell_damaged(name)
-    return event
+    return read_event(kind, _read(data, name))
 
 
 def _read(text: Any, name: str) -> dict[str, Any]:
-    """Return a record; of a damaged one, what can be read of it."""
+    """Return a record that the name is said of, if it cannot be read."""
     try:
         value = decode(text)
     except (ValueError, TypeError):
         value = None
-    if isinstance(value, dict):
-        return value
-    from segue.store.damage import read_damaged
-
-    return read_damaged(text, name)
+    if not isinstance(value, dict):
+        raise DamagedRecord(name)
+    return value

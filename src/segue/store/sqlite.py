@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 import sqlite3
@@ -10,13 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
-from itertools import chain, count, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from segue.domain.errors import AGAIN, DamagedRecord, QueryError, StoreError, StoreFull
 from segue.store.database import ASK_HINT, RETRY_PAUSES, LongWait, Row, Watch, escape_values, unescape_row
-from segue.store.migrate import Word, migrate, words
+from segue.store.schema import Word, create, words
 from segue.system.files import create_new
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ _REFUSALS = (
     ("one statement", "answers nothing but SELECT here", "Ask with a single SELECT."),
 )
 _BAD_JSON = "malformed JSON"
-_NO_TEXT = "Could not decode to UTF-8"
 _EXPLANATIONS = (
     (
         "not a database",
@@ -86,21 +84,11 @@ class Sqlite:
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
         with self._explain_errors():
-            rows: list[Row] = self._retry(lambda: self._ask(sql, values).fetchall())
+            rows: list[Row] = self._ask(sql, values).fetchall()
         return [unescape_row(row) for row in rows]
 
     def _ask(self, sql: str, values: Sequence[object]) -> sqlite3.Cursor:
         return self._connection.execute(_translate(sql), escape_values(values))
-
-    def _retry(self, ask: Callable[[], T]) -> T:
-        """Ask once more, should there be text that is none: others need no code of ours for each value."""
-        try:
-            return ask()
-        except sqlite3.OperationalError as error:
-            if _NO_TEXT not in str(error) or self._connection.text_factory is _read_damaged:
-                raise
-            self._connection.text_factory = _read_damaged
-            return ask()
 
     def change(self, sql: str, *values: object) -> int:
         """Run one statement and return the number of rows it changed."""
@@ -128,7 +116,7 @@ class Sqlite:
             asking,
             _limited(self._connection, limits),
         ):
-            columns, rows = self._retry(lambda: self._answer(sql, values, limits))
+            columns, rows = self._answer(sql, values, limits)
         return columns, [unescape_row(row) for row in rows]
 
     def _answer(
@@ -140,21 +128,9 @@ class Sqlite:
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches."""
-        cursor: sqlite3.Cursor | None = None
-        given = 0
-
-        def more() -> list[Row]:
-            nonlocal cursor
-            if cursor is None or self._connection.text_factory is not factory:
-                cursor = self._ask(sql, values)
-                next(islice(cursor, given, given), None)
-            rows: list[Row] = cursor.fetchmany(size)
-            return rows
-
         with self._explain_errors():
-            factory = self._connection.text_factory
-            while rows := self._retry(more):
-                factory, given = self._connection.text_factory, given + len(rows)
+            cursor = self._ask(sql, values)
+            while rows := cursor.fetchmany(size):
                 yield [unescape_row(row) for row in rows]
 
     @contextmanager
@@ -235,31 +211,6 @@ class Sqlite:
         """Return the whole database as the bytes of a file."""
         return self._connection.serialize()
 
-    def copy(self, ending: str) -> Path | None:
-        """Copy what is committed to a new file of the user's alone; earlier copies are kept."""
-        if self._path is None:
-            return None
-        names = (f"{self._path}{ending}{more}" for more in chain(("",), (f"-{n}" for n in count(2))))
-        target = next(path for path in map(Path, names) if not path.exists())
-        made = Path(f"{target}.new")
-        made.unlink(missing_ok=True)
-        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with (
-            self._explain_errors(),
-            closing(_read_connection(self._path)) as source,
-            closing(_raw_connection(str(made))) as copied,
-        ):
-            source.backup(copied)
-        made.rename(target)  # so that a copy is whole
-        return target
-
-    def aside(self) -> Sqlite:
-        """Return a private copy of what is committed."""
-        copy = Sqlite(None)
-        with self._explain_errors():
-            self._connection.backup(copy._connection)
-        return copy
-
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
@@ -320,14 +271,6 @@ class Sqlite:
             raise StoreError(f"The database {self._path} failed: {error}", kept=kept) from error
 
 
-def _read_damaged(raw: bytes) -> str:
-    """Return a text with a character in place of what is none; JSON with that one counts as damaged."""
-    return raw.decode("utf-8", "segue-damaged")
-
-
-codecs.register_error("segue-damaged", lambda error: ("\x1a", getattr(error, "end", 0)))
-
-
 def create_file(path: Path) -> None:
     """Make a new file with all tables, the user's alone; one that exists is left as it is.
 
@@ -347,7 +290,7 @@ def open_empty() -> Sqlite:
 @cache
 def _empty_image() -> bytes:
     with closing(Sqlite(None)) as database:
-        migrate(database)
+        create(database)
         return database.image()
 
 
@@ -402,7 +345,6 @@ _WORDS: dict[str, Word] = {
     "instant": lambda column, _path: f"strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')",
     "each": lambda name, path: f"json_each({_place(path[0], path[1:])}) {name}",
     "position": lambda name, _path: f"{name}.key + 1",
-    "forget": lambda view, _path: f"DROP VIEW {view}",
 }
 
 
@@ -420,19 +362,16 @@ def _raw_connection(name: str) -> sqlite3.Connection:
 
 
 def _read_connection(path: Path) -> sqlite3.Connection:
-    """Open for reading; where readers cannot write beside the WAL, the file is opened as immutable."""
+    """Open for reading."""
     name = f"{path.absolute().as_uri()}?mode=ro"
     connection = _raw_connection(name)
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         connection.close()
-        writable = os.access(path.parent, os.W_OK)
-        if writable and path.with_name(f"{path.name}-journal").exists():
+        if os.access(path.parent, os.W_OK) and path.with_name(f"{path.name}-journal").exists():
             return _heal(path, name)
-        if writable or path.with_name(f"{path.name}-wal").exists():
-            raise
-        return _raw_connection(f"{name}&immutable=1")
+        raise
     return connection
 
 
@@ -463,7 +402,7 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
 def _in_sqlite(statement: str) -> str:
     if re.match(r"ALTER (TABLE|VIEW) \w+ (ENABLE ROW|SET \()", statement):
         return ""
-    statement = words(statement.replace("CREATE OR REPLACE VIEW", "CREATE VIEW"), _WORDS)
+    statement = words(statement, _WORDS)
     # A column begins after something else: to try every letter of every word would take ten times as long.
     statement = re.sub(r"(?<![\w.])([\w.]+)->'(\w+)'->>'(\w+)'", r"json_extract(\1, '$.\2.\3')", statement)
     statement = re.sub(r"(?<![\w.])([\w.]+)->>'(\w+)'", r"json_extract(\1, '$.\2')", statement)

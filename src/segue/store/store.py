@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -11,8 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from segue.domain.errors import DamagedRecord, Locked, StoreAway, StoreError, UsageError
-from segue.domain.log import Log
+from segue.domain.errors import Locked, StoreAway, StoreError, UsageError
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
@@ -30,14 +30,12 @@ from segue.store.database import (
     persist,
     transact,
 )
-from segue.store.encoding import DAMAGED
-from segue.store.migrate import VERSION, migrate, refuse_newer, version_of
+from segue.store.schema import create, is_made, version_of
 
 if TYPE_CHECKING:
     from segue.domain.events import Event, Recorded
     from segue.ports import Observer
     from segue.store.boundary import Boundary
-    from segue.store.damage import Damage
     from segue.store.database import QueryLimits
     from segue.store.journal import Journal
     from segue.store.runtime import StoreRuntime
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LOG = Log("store")
+_LOG = logging.getLogger("segue.store")
 _PAGE = 1000
 _RUNS_AT_ONCE = 500
 _FLAT_PAGE = 200
@@ -247,25 +245,12 @@ class Store:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         sql = f"SELECT {rows.RUN} FROM orchestrator_runs {where} ORDER BY created DESC, id"  # noqa: S608
         found = self._ask(f"{sql} LIMIT ?", *values, limit) if limit is not None else self._ask(sql, *values)
-        return list(rows.readable_runs(found))
+        return [rows.to_run(row) for row in found]
 
     def steps(self, run_id: str) -> list[Step]:
-        """All steps of a run, all generations, in order of their start; without damaged ones."""
+        """All steps of a run, all generations, in order of their start."""
         sql = f"SELECT {rows.STEP} FROM orchestrator_steps WHERE run_id = ? ORDER BY seq"  # noqa: S608
-        found = [rows.to_step(row) for row in self._ask(sql, run_id)]
-        return [step for step in found if DAMAGED not in step.output]
-
-    def damage(self) -> list[Damage]:
-        """Return the records that cannot be read."""
-        from segue.store.damage import find_damage
-
-        return find_damage(self._database)
-
-    def repair(self, found: list[Damage]) -> tuple[Path | None, list[str]]:
-        """Replace damaged records by what can be had; return the copy made before, and what each means."""
-        from segue.store.damage import repair_all
-
-        return repair_all(self._database, found)
+        return [rows.to_step(row) for row in self._ask(sql, run_id)]
 
     def events(
         self,
@@ -296,7 +281,7 @@ class Store:
         return changed
 
     def version(self) -> int:
-        """Return the number of the newest migration that was applied."""
+        """Return the version of the schema."""
         with self._lock:
             return version_of(self._database)
 
@@ -318,23 +303,9 @@ class Store:
     def answer(
         self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
     ) -> tuple[list[str], list[Row]]:
-        """Answer like `query`, with the names of the columns and the rows as they are; JSON is text.
-
-        Who only reads is answered from what can be had of damaged records, which are named.
-        """
+        """Answer like `query`, with the names of the columns and the rows as they are; JSON is text."""
         with self._lock:
-            try:
-                return look(self._database, sql, arguments, limits)
-            except DamagedRecord:
-                copy = self._database.aside() if self._read_only and not self._opened else None
-                if copy is None:
-                    raise
-                from segue.store.damage import mend_aside
-
-                mend_aside(copy)
-                self._database.close()
-                self._database = copy
-                return look(self._database, sql, arguments, limits)
+            return look(self._database, sql, arguments, limits)
 
     def table(
         self, name: str, as_text: bool = False, runs: Sequence[str] | None = None
@@ -380,7 +351,7 @@ class Store:
     def _writable(self) -> Database:
         database = open_database(self._address)
         try:
-            migrate(database)
+            create(database)
         except BaseException:
             database.close()
             raise
@@ -391,24 +362,13 @@ class Store:
             return _open_empty()
         database = open_database(self._address, read_only=True)
         try:
-            version = refuse_newer(version_of(database))
+            if is_made(database):
+                return database
         except BaseException:
             database.close()
             raise
-        if version == VERSION:
-            return database
         database.close()
-        if version == 0:
-            return _open_empty()
-        if not is_postgres(self._address):
-            # A file of an older version is brought up to date, if it may be.
-            with suppress(StoreError):
-                self._writable().close()
-                return open_database(self._address, read_only=True)
-        raise StoreError(
-            f"The database {self.name} has version {version}, this Segue needs {VERSION}.",
-            hint="Bring it up to date with `segue db migrate`.",
-        )
+        return _open_empty()
 
     def _version(self) -> int:
         with self._lock:

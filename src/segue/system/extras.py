@@ -18,10 +18,7 @@ _TOOLS = {"uv-receipt.toml": "uv tool install", "pipx_metadata.json": "pipx inst
 
 
 _FEATURES = {
-    "croniter": ("The fleet", "fleet"),
-    "graphql": ("The simulator of GitHub", "sim"),
     "litellm": ("A model of another vendor", "litellm"),
-    "markdown_it": ("The bridge", "bridge"),
     "mcp": ("The MCP server", "mcp"),
     "procrastinate": ("The fleet", "fleet"),
     "psycopg": ("Postgres", "postgres"),
@@ -57,13 +54,14 @@ def missing_extra(what: str, extra: str) -> ToolMissing:
 def install_line(extra: str) -> str:
     """Return the command that installs the packages of an extra beside this Segue."""
     if frozen():
-        return "Install Segue with Python instead of the single file: segue help installing"
+        return "Install Segue with Python instead of the single file: docs/guides/installing.md"
     place, editable = _find_origin()
     tool = next((tool for file, tool in _TOOLS.items() if Path(sys.prefix, file).exists()), None)
-    lock = Path(place, "requirements", "extras", f"{extra}.txt")
-    if tool is None and lock.exists():
-        return f"{quote(sys.executable)} -m pip install --no-deps --require-hashes -r {quote(str(lock))}"
-    command = tool or f"{quote(sys.executable)} -m pip install"
+    locked, python = Path(place, "packaging", "extra.py"), quote(sys.executable)
+    if tool is None and locked.exists():
+        pip = f"{python} -m pip install --no-deps --require-hashes -r /dev/stdin"
+        return f"{python} {quote(str(locked))} {extra} | {pip}"
+    command = tool or f"{python} -m pip install"
     return f"{command}{' --editable' if editable else ''} {quote(f'{place}[{extra}]')}"
 
 

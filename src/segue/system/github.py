@@ -47,12 +47,12 @@ class GithubAccess(Struct, frozen=True):
         return f"GithubAccess({self.api_url!r})"
 
 
-def find_access(api_url: str | None) -> GithubAccess:
+def find_access() -> GithubAccess:
     """Return the address and the token: of the environment, or of gh where it is logged in.
 
     Raises CredentialsError if there is none.
     """
-    api_url = (api_url or os.environ.get("GITHUB_API_URL", "").strip() or _PUBLIC).rstrip("/")
+    api_url = (os.environ.get("GITHUB_API_URL", "").strip() or _PUBLIC).rstrip("/")
     public = api_url == _PUBLIC
     for name in TOKENS if public else (*ENTERPRISE_TOKENS, *TOKENS):
         if token := os.environ.get(name, "").strip():

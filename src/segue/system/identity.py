@@ -171,6 +171,8 @@ def is_in_job() -> bool:
 
 
 _UNKNOWN = "-"
+_FIRST_PIDS = 0xEFFFFFFC
+"""The number that Linux gives to the pids outside of all containers."""
 
 
 @cache
@@ -198,9 +200,18 @@ def boot() -> str:
         return _UNKNOWN
 
 
+@cache
+def _place() -> str:
+    """Return where pids mean what they mean here: on this machine, or in one container of it."""
+    with contextlib.suppress(OSError):
+        found = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
+        return host() if found == _FIRST_PIDS else f"{host()}:{found}"
+    return host()
+
+
 def identify(pid: int) -> str:
     """Return the name of a process on this machine."""
-    return "/".join((host(), boot(), str(pid), start_time(pid) or _UNKNOWN))
+    return "/".join((_place(), boot(), str(pid), start_time(pid) or _UNKNOWN))
 
 
 @cache
@@ -215,7 +226,7 @@ def me() -> str:
 
 def is_here(name: str) -> bool:
     """Return whether the named process belongs to this machine, so that its death can be detected."""
-    return name.split("/")[0] == host()
+    return name.split("/")[0] == _place()
 
 
 def is_dead(name: str) -> bool:
@@ -225,7 +236,7 @@ def is_dead(name: str) -> bool:
         number = int(pid)
     except ValueError:
         return False
-    if where != host():
+    if where != _place():
         return False
     if when != boot():
         return True

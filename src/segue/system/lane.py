@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from segue.domain.pattern import pattern
 from segue.system.files import private_folder
 from segue.system.git.folders import find_place
 from segue.system.git.outside import ask_git
 
-LANE_NAME = pattern(r"(?P<run>.+)-lane-(?P<number>[1-9][0-9]{0,3})")
+LANE_NAME = re.compile(r"(?P<run>.+)-lane-(?P<number>[1-9][0-9]{0,3})")
 """The name of a lane's folder."""
 _FIRST_PORT, _PORTS, _RANGES = 20_000, 20, 600
 """All ports of lanes are below those that systems give to outgoing connections."""
@@ -22,7 +22,7 @@ _DEPENDENCIES = frozenset(
         *("elm-stuff", ".yarn"),
     )
 )
-_SETTINGS = pattern(r"\.env(rc|\..+)?|\.npmrc|.*\.local(\..+)?|local\.properties|local_settings\.py")
+_SETTINGS = re.compile(r"\.env(rc|\..+)?|\.npmrc|.*\.local(\..+)?|local\.properties|local_settings\.py")
 _MOST_SHARED = 60
 """Each of them costs a mount."""
 

@@ -2,7 +2,7 @@
 
 The lock is in the git folder of the work tree, so that runs with different databases exclude each other,
 too. The supervisor inherits it: while an agent works, the repository stays locked even if Segue has died
-(not on Windows: see `segue help platforms`).
+(not on Windows: see `docs/guides/installing.md`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 _NAME = "segue.lock"
 _ENDING_SECONDS = 30.0
 _PAUSE = 0.02
+_OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a link could lead to any file
 
 
 class RepoLock(Struct):
@@ -40,7 +41,7 @@ class RepoLock(Struct):
         """Take the lock or raise Locked. A run may enter while only its own orphaned agent has it."""
         path = git_dir / _NAME
         try:
-            lock = cls(path, run, os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            lock = cls(path, run, os.open(path, _OPEN, 0o600))
         except OSError as error:
             raise _unwritable(path, error) from error
         if lock._try():

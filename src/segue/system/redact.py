@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from segue.domain.pattern import pattern
 from segue.domain.text import strip_control
 from segue.system.shapes import find_shapes, hints_at_shape, unfinished
 from segue.system.spellings import (
@@ -43,7 +42,7 @@ _CUT = "…"
 _INDENT = 200
 """How many characters of indent are expected where a secret goes over several lines."""
 
-_JSON_DOUBT = pattern(r"\\(?:[\\ubf]|r(?!\\n))|%[0-9A-Fa-f]{2}|&[#A-Za-z]")
+_JSON_DOUBT = re.compile(r"\\(?:[\\ubf]|r(?!\\n))|%[0-9A-Fa-f]{2}|&[#A-Za-z]")
 """Escapes beside those that JSON itself needs for quotes, line ends and tabs."""
 
 _DEPTH = 3

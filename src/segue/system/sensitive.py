@@ -17,17 +17,16 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, unquote_plus
 
-from segue.domain.pattern import pattern
 from segue.system.files import list_folder, read_start
 from segue.system.redact import SHORTEST
 from segue.system.shapes import looks_random
 
-_SECRET_NAME = pattern(
+_SECRET_NAME = re.compile(
     r"SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIAL|CONNECTION_?STRING|WEBHOOK|BEARER|COOKIE"
     r"|(?:(?<!MON|TUR|DON|HOC|JOC)KEY|TOKEN|JWT)S?(?![A-Z])"
     r"|(?:^|_)(?:PAT|PASS|PWD|DSN|AUTH|SAS|SIGNATURE)(?![A-Z])"
 )
-_HARMLESS_NAME = pattern(
+_HARMLESS_NAME = re.compile(
     r"_(?:PATH|FILE|DIR|SOCK|SOCKET|TYPE|MODE|METHOD|NAME|HEADER|ENABLED|DISABLED)$|^(?:OLD)?PWD$"
 )
 _HARMLESS_VALUES = {
@@ -36,12 +35,12 @@ _HARMLESS_VALUES = {
 }
 """Words that stand where a secret would: to remove them everywhere would garble everything."""
 
-_USER = pattern(r"://[^\s:/?#@]*:(?!\d{1,5}(?:[/?#,]|$))(\S+)@")
-_FIELD = pattern(
+_USER = re.compile(r"://[^\s:/?#@]*:(?!\d{1,5}(?:[/?#,]|$))(\S+)@")
+_FIELD = re.compile(
     r"(?i)(?:^|[?&;\s])(?:\w*(?:password|passwd|passphrase|secret|token|api_?key)|pwd|pass|sig|signature|auth"
     r"|(?:account|sharedaccess|access)_?key)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s;&]+)"
 )
-_LINE = pattern(r"\s*(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(.*)")
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(.*)")
 _SAMPLES = ("example", "sample", "template", "dist", "defaults", "schema")
 _FILE_BYTES = 256 * 1024
 _FILES = 50
@@ -152,20 +151,20 @@ _OWN = (
 )
 """Files of tools that are known to have credentials and whose names do not say so."""
 
-_NAMED = pattern(r"(?i)(?:^|[._-])(?:credentials?|auth|tokens?|secrets?|hosts)(?:\.\w{2,7}){0,2}$")
+_NAMED = re.compile(r"(?i)(?:^|[._-])(?:credentials?|auth|tokens?|secrets?|hosts)(?:\.\w{2,7}){0,2}$")
 """Names of files that say that they have credentials, in the folder of a tool."""
 
 _FOLDERS, _ENTRIES, _TOOL_FILES = 300, 100, 200
 _FRESH = 60.0
 """Seconds for which what was found is used again: pages are shown by the dozen."""
 
-_USER_TOKEN = pattern(r"://([^\s:/?#@\"']{8,})(?::x-oauth-basic)?@")
-_HEADER = pattern(r"(?i)authorization\s*[:=]\s*[\"']?\s*(?:basic|bearer|token)\s+([^\s\"',]{8,})")
-_PAIR = pattern(
+_USER_TOKEN = re.compile(r"://([^\s:/?#@\"']{8,})(?::x-oauth-basic)?@")
+_HEADER = re.compile(r"(?i)authorization\s*[:=]\s*[\"']?\s*(?:basic|bearer|token)\s+([^\s\"',]{8,})")
+_PAIR = re.compile(
     r"([A-Za-z_][\w.-]*)[\"']?(?:\s*[=:>]\s*|[ \t]+)(?:\"((?:[^\"\\\n]|\\.)*)\"|'([^'\n]*)'|([^\s\"'<>,;]+))"
 )
-_WORD = pattern(r"[^\s\"'<>,;=]{16,}")
-_ELSEWHERE = pattern(r"^(?:\$|~?/|file:|\w+\.exe$)|\$\{")
+_WORD = re.compile(r"[^\s\"'<>,;=]{16,}")
+_ELSEWHERE = re.compile(r"^(?:\$|~?/|file:|\w+\.exe$)|\$\{")
 """Values that say where a secret is."""
 
 

@@ -1,4 +1,4 @@
-"""What Segue lends to the parts of a run: agents, reviewers, judges, searchers, notifiers."""
+"""What Segue lends to the parts of a run: agents, reviewers, judges, notifiers."""
 
 from __future__ import annotations
 
@@ -28,5 +28,3 @@ class Services(Struct, frozen=True):
     """Removes the user's secrets from what is stored and shown."""
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     """The sandbox for programs of agents and checks."""
-    way_out: tuple[str, ...] = ()
-    """The command of the MCP server by which agents say what they cannot do; empty: there is none."""

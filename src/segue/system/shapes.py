@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from segue.domain.pattern import pattern
 from segue.system.spellings import Span, view_folded
 
 _WORD = "[A-Za-z0-9_-]"
@@ -28,7 +27,7 @@ _OTHERS = {
 }
 """How tokens begin, and what follows."""
 
-_TOKEN = pattern(
+_TOKEN = re.compile(
     "|".join(
         # Within a hash or an encoded image it is a coincidence; the letter of an escaped line end is none.
         rf"{head}(?:(?<![A-Za-z0-9]{head})|(?<=\\[nrt]{head})){rest}"
@@ -36,7 +35,7 @@ _TOKEN = pattern(
     )
 )
 _EDGE = r"[ \t|│\"'\\]{0,4}\n"
-_HINT = pattern(
+_HINT = re.compile(
     "|".join(
         [
             *(
@@ -58,8 +57,8 @@ _HINT = pattern(
 It is the beginning of a token that is long enough, or goes to the end of a line.
 """
 
-_FAKE = pattern(r"(?i)example|placeholder|your[-_]?|x{8}|\*{4}|0{12}|1234567890abcdef")
-_DIGIT = pattern("[0-9]")
+_FAKE = re.compile(r"(?i)example|placeholder|your[-_]?|x{8}|\*{4}|0{12}|1234567890abcdef")
+_DIGIT = re.compile("[0-9]")
 _FEW = 5
 """A token of so few different characters stands for one in a manual."""
 
@@ -67,18 +66,18 @@ _BEFORE, _AFTER = 32, 4096
 """How many characters around a hint may belong to a token."""
 
 _KEY_HINT = "PRIVATE KEY"
-_KEY = pattern(r"-----(BEGIN|END) (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?(?:-----)?")
-_KEY_LINE = pattern(r"(?:[^A-Za-z0-9+/=]|\\{1,8}[nrt]){0,40}\+?[A-Za-z0-9+/=]{16,}")
-_KEY_RUN = pattern(r"[A-Za-z0-9+/=]{16,}")
-_KEY_WORD = pattern(r"[A-Za-z0-9+/=]+")
+_KEY = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?(?:-----)?")
+_KEY_LINE = re.compile(r"(?:[^A-Za-z0-9+/=]|\\{1,8}[nrt]){0,40}\+?[A-Za-z0-9+/=]{16,}")
+_KEY_RUN = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_KEY_WORD = re.compile(r"[A-Za-z0-9+/=]+")
 _BORDER = " \t\r\n|│#>*;,\"'\\-"
 """What may stand around a part of a key or a token."""
 
 _KEY_CHARS = 40
 """How many characters of a key make it one."""
 
-_PIECE = pattern(r"[A-Za-z0-9]{12,}")
-_CHANGE = pattern(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
+_PIECE = re.compile(r"[A-Za-z0-9]{12,}")
+_CHANGE = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 _FIRST_LINES = 200
 """How many characters a text may go on with after the beginning of a key until it must look like one."""
 
@@ -214,6 +213,11 @@ def unfinished(text: str) -> int:
         end = text.rfind("\n", 0, place) + 1
         if not end or len(text) - end > _LONGEST:
             break
+    # A token over several lines may have a line that does not look random by itself.
+    tail, edge = max(0, len(text) - _LONGEST), len(text.rstrip(_BORDER))
+    for begin, end in sorted(find_shapes(text[tail:]), reverse=True):
+        if tail + end >= min(edge, place + 1):
+            place = min(place, tail + begin)
     return place
 
 

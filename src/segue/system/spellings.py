@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from string import ascii_letters, digits, hexdigits
 from typing import NamedTuple
 
-from segue.domain.pattern import pattern
-
 Span = tuple[int, int]
 """Where something begins and ends in a text."""
 
@@ -34,7 +32,7 @@ INVISIBLE = (
 
 _HEX = "[0-9A-Fa-f]"
 _NEXT = f"%[89ABab]{_HEX}"
-_TOKEN = pattern(
+_TOKEN = re.compile(
     "|".join(
         (
             rf"%(?:[0-7]{_HEX}|[C-Dc-d]{_HEX}{_NEXT}|[Ee]{_HEX}(?:{_NEXT}){{2}}|[Ff][0-4](?:{_NEXT}){{3}}|[89A-Fa-f]{_HEX})",
@@ -46,13 +44,13 @@ _TOKEN = pattern(
 )
 """One escaped character."""
 
-_HIDDEN = pattern(rf"[{INVISIBLE}](?:(?<=\x1b)\[[0-?]*[ -/]*[@-~])?")
+_HIDDEN = re.compile(rf"[{INVISIBLE}](?:(?<=\x1b)\[[0-?]*[ -/]*[@-~])?")
 """A character that cannot be seen, with the rest of the sequence that it may begin."""
 
-_WRAP = pattern(r"(?:(?<![ \t])[ \t]+)?[\\=]?\r?\n[ \t]*")
+_WRAP = re.compile(r"(?:(?<![ \t])[ \t]+)?[\\=]?\r?\n[ \t]*")
 """The end of a line and the indent of the next; spaces are only tried from their first, which is linear."""
 
-_FOLD = pattern(r"(?<![ \t])[ \t]*[|│\"'\\]{0,3}[ \t]*\n[ \t]*(?:\d{1,6}[:|\t])?(?:[^\w\s]{1,4}[ \t]*)?")
+_FOLD = re.compile(r"(?<![ \t])[ \t]*[|│\"'\\]{0,3}[ \t]*\n[ \t]*(?:\d{1,6}[:|\t])?(?:[^\w\s]{1,4}[ \t]*)?")
 """The end of a line and what the next one begins with: borders of tables, comments, signs of a diff."""
 
 _LETTERS = {"e": "\x1b", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -190,16 +188,16 @@ def _encoded(text: str) -> bytes:
 
 
 _SIGN = "[A-Za-z0-9+/_-]"
-_NEXT_LINE = pattern(
+_NEXT_LINE = re.compile(
     r"[ \t|│\"',\\]{0,6}\n[ \t]*(?:(?:[|│#>*;\"']|//|[+-][ \t])[ \t]*|\d{1,6}[:|\t][ \t]*)?"
     rf"({_SIGN}++)(?=={{0,2}}(?![ \t]*\w))"
 )
 """The next line of what goes over several, behind the border of a table, a comment or a number."""
 
 _CODE = "[0-9](?:x[0-9A-Fa-f]{2}|[0-9A-Fa-f]{1,3})"
-_CODES = pattern(rf"[0-9](?<![0-9A-Fa-fx][0-9]){_CODE[5:]}(?:[\s,:]{{1,6}}{_CODE}){{4,}}")
-_DIGITS = pattern(r"(?:0x)?([0-9A-Fa-f]{2,4})")
-_WIDE = pattern(rb"(?:[\t\n\r -~]\x00){8,}")
+_CODES = re.compile(rf"[0-9](?<![0-9A-Fa-fx][0-9]){_CODE[5:]}(?:[\s,:]{{1,6}}{_CODE}){{4,}}")
+_DIGITS = re.compile(r"(?:0x)?([0-9A-Fa-f]{2,4})")
+_WIDE = re.compile(rb"(?:[\t\n\r -~]\x00){8,}")
 
 
 _SIGNS, _HEX_DIGITS, _FIRST, _SHOWN = (

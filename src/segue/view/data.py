@@ -35,6 +35,7 @@ def task_data(view: RunView, task: TaskView) -> dict[str, Any]:
         "seconds": view.task_seconds(task, time.time()),
         "tokens": task.usage.tokens,
         "cost_usd": task.usage.cost_usd,
+        "over_budget": task.over_budget or None,
     }
 
 

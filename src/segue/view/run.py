@@ -371,6 +371,10 @@ class RunView(Struct):
             if task is not None:
                 task.usage = total_usage(step for owner, step in self._reports if owner is task)
 
+    def _budget_passed(self, event: e.BudgetPassed, _at: e.Recorded) -> None:
+        if event.task:
+            self._task(event.task).over_budget = event.text
+
     def _agent_stuck(self, event: e.AgentStuck, at: e.Recorded) -> None:
         task = self._owner(at.step)
         if task is not None:
@@ -452,6 +456,7 @@ _FOLDS: dict[type[e.Event], _Fold] = {
     e.StepEnded: RunView._step_ended,
     e.Tampered: RunView._tampered,
     e.WorkKept: RunView._kept,
+    e.BudgetPassed: RunView._budget_passed,
     e.AgentStarted: RunView._agent_started,
     e.AgentStuck: RunView._agent_stuck,
     e.BaseChecked: lambda view, event, _at: view.before.know(event),

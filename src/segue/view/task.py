@@ -70,6 +70,8 @@ class TaskView(Struct):
     wake: float | None = None
     """When it continues, while it is parked."""
     usage: Usage = field(default_factory=Usage)
+    over_budget: str = ""
+    """By how much it used more than a cap allows; empty: it did not."""
     work_ms: int = 0
     """Time spent working on it: not between sessions, not while waiting for a usage limit."""
 

@@ -67,7 +67,7 @@ async def comment(app: App, path: Fields, form: Fields) -> ActionResult:
     if not form.get("text", "").strip():
         raise UsageError("Write something first.", kept="Nothing was changed.")
     key = path["task"]
-    if way := await store_comment(load_run_app(app, run), run, key, text, answers="answer" in form):
+    if way := await store_comment(load_run_app(app, run), run, key, text):
         return ActionResult(describe_way(key, way), f"/runs/{run.id}")
     if form.get("then") == "retry":
         await start_resume(app, await _read_run(app, path["run"]))

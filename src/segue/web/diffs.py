@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import ValidationError
 
-from segue.domain.errors import SegueError, UsageError
+from segue.domain.errors import SegueError
 from segue.domain.events import PatchMade, read_event
-from segue.domain.installed import find_variant
 from segue.domain.kind_words import TEST_FILE
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
 from segue.domain.workspace import split_diff
 from segue.flow.phase import PHASES
-from segue.runtime.app import App
 from segue.system.git.folders import git_dirs
 from segue.system.git.objects import Objects
+from segue.system.git.worktree import branch_of
 
 if TYPE_CHECKING:
     from segue.store.store import Store
@@ -111,16 +109,10 @@ def _check_pair(base: str, head: str) -> tuple[str, str] | None:
     return (base, head) if found else None
 
 
-def read_diff(app: App, run: Run, base: str, head: str) -> tuple[str, str]:
+def read_diff(run: Run, base: str, head: str) -> tuple[str, str]:
     """Return the diff, or the reason why there is none."""
     if run.spec.origin is not None:
-        try:
-            found: tuple[str, str] = find_variant("submitted", "read_diff", f"Run {run.id}")(
-                app, run, base, head
-            )
-        except UsageError as error:
-            return "", str(error)
-        return found
+        return "", f"The work of this run is on a branch of {run.spec.repo}: {branch_of(run.id)}"
     if not Path(run.spec.repo).is_dir():
         return "", f"The repository {run.spec.repo} no longer exists."
     folders = git_dirs(Path(run.spec.repo))
@@ -164,21 +156,3 @@ def number_lines(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
         is_old, is_new = numbered and kind != "add", numbered and kind != "del"
         yield {"kind": kind, "text": line, "old": old if is_old else None, "new": new if is_new else None}
         old, new = old + is_old, new + is_new
-
-
-def pair_lines(lines: Sequence[Mapping[str, Any]]) -> list[tuple[Any, Any]]:
-    """Put the lines of a file side by side: removed ones beside those that replace them."""
-    pairs: list[tuple[Any, Any]] = []
-    left: list[Any] = []
-    right: list[Any] = []
-    for line in [*lines, {"kind": ""}]:
-        if line["kind"] == "del" and not right:
-            left.append(line)
-        elif line["kind"] == "add":
-            right.append(line)
-        else:
-            pairs += zip_longest(left, right)
-            left, right = ([line], []) if line["kind"] == "del" else ([], [])
-            if line["kind"] != "del" and "text" in line:
-                pairs.append((line, line))
-    return pairs

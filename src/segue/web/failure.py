@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from segue.domain.pattern import pattern
+import re
+
 from segue.domain.text import clean
 
 MOST = 24
 """Lines of an excerpt."""
 
-_RAISED = pattern(r"^E {2,}\S")
+_RAISED = re.compile(r"^E {2,}\S")
 """What pytest writes before each line of a failed assertion."""
-_FAILS = pattern(
+_FAILS = re.compile(
     r"assert(?:ion)?\b.*(?:fail|error|panic|left|==|!=)|AssertionError|\bpanicked at|panic:|^\s*(?:●|✕|✗|✖)\s"
     r"|^\s*--- FAIL|^not ok |\bExpected\b.*\b(?:got|but|received|actual)\b|^\s*Expected\b|expected:.*but was"
     r"|\b\w*(?:Error|Exception)\b:|\berror(?:\[\w+\])?:|^\S+:\d+(?::\d+)?:\s|\bFAIL(?:ED|URE)?\b",

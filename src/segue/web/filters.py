@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
@@ -23,14 +23,11 @@ from segue.domain.amounts import (
     format_quantity,
 )
 from segue.domain.events import NOT_ISOLATED
-from segue.domain.installed import built_in_parts
 from segue.domain.statement import MEANINGS, UNVERIFIED
 from segue.domain.text import clean, plain
-from segue.reports.card import page
-from segue.reports.drawing import colour_phase, label_phase
-from segue.web.diffs import pair_lines
-from segue.web.routes import find_home
+from segue.plugins import PAGES
 from segue.web.syntax import colour_code
+from segue.web.timeline import colour_phase, label_phase
 
 _GOOD, _PARTLY = "✓", "◐"
 LEVELS = tuple(level.value for level in MEANINGS)
@@ -39,8 +36,6 @@ LEVELS = tuple(level.value for level in MEANINGS)
 MEDIA_TYPES = {
     "segue.css": "text/css",
     "segue.js": "text/javascript",
-    "palette.js": "text/javascript",
-    "theme.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 """The files under `static/`."""
@@ -68,15 +63,25 @@ def load_assets() -> dict[str, Asset]:
 
 
 def _packages() -> list[str]:
-    """Return the packages with templates: this one, and those of the parts' pages."""
-    of_parts = [name.rpartition(".")[0] for part in built_in_parts() for name in part.pages]
-    return [name for name in ("segue.web", *dict.fromkeys(of_parts)) if (files(name) / "templates").is_dir()]
+    """Return the packages with templates: this one, and those of features' pages."""
+    of_features = [name.rpartition(".")[0] for name in PAGES]
+    return [
+        name for name in ("segue.web", *dict.fromkeys(of_features)) if (files(name) / "templates").is_dir()
+    ]
 
 
 @cache
 def create_environment() -> Environment:
     """Create the environment of the templates: everything is escaped and free of control characters."""
-    made = page.create_environment(*_packages(), finalize=_clean_value)
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(package) for package in _packages()]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        finalize=_clean_value,
+    )
     made.filters.update(
         between=format_between,
         duration=_format_duration,
@@ -99,11 +104,10 @@ def create_environment() -> Environment:
         since=find_beginning,
         highlight=highlight,
         code=colour_code,
-        paired=pair_lines,
         level=make_level_chip,
         task_sign=make_task_sign,
         asset=link_asset,
-        home=lambda run: find_home(run["kind"], run["id"]),
+        home=lambda run: f"/runs/{run['id']}",
     )
     return made
 
@@ -149,8 +153,8 @@ def format_moment(ms: int | None) -> Any:
     if ms is None:
         return "–"
     here = time.localtime(ms / 1000)
-    days = (time.time() - ms / 1000) / 86400
-    short = time.strftime("%H:%M:%S" if abs(days) < 0.75 else "%d %b %H:%M", here)
+    is_today = here[:3] == time.localtime()[:3]
+    short = time.strftime("%H:%M:%S" if is_today else "%d %b %H:%M", here)
     exact = time.strftime("%Y-%m-%d %H:%M:%S %z", here)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ms / 1000)), exact, short

@@ -13,10 +13,8 @@ from msgspec import Struct
 from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
-from segue.domain.installed import import_name, socket_variants
 from segue.domain.question import is_question
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
-from segue.runtime.app import App
 from segue.runtime.comments import read_plan_text
 from segue.runtime.sources import load_run_app
 from segue.system.files import read_start
@@ -27,7 +25,7 @@ from segue.web import queries
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 
 if TYPE_CHECKING:
-    from segue.store.store import Store
+    pass
 
 
 _CONFIG_BYTES = 256 * 1024
@@ -36,8 +34,6 @@ _CONFIG_BYTES = 256 * 1024
 class InboxKind(StrEnum):
     """Why something is in the inbox."""
 
-    QUESTION = "approval"
-    """An action of the relay waits for a yes or no."""
     PLAN = "plan"
     """A plan waits for approval."""
     GATE = "gate"
@@ -175,12 +171,6 @@ def read_plan(request: PageRequest, run: Run, view: RunView) -> str | None:
         return None
 
 
-def list_questions(app: App) -> list[dict[str, Any]]:
-    """Return the questions of parts that wait for an answer."""
-    found = socket_variants("questions").values()
-    return [question for where in found for question in import_name(where)(app)]
-
-
 def query_inbox(request: PageRequest) -> Data:
     """Return what waits, that which waits longest first, and what is good to know."""
     chosen = {name: request.text(name) for name in ("repo", "kind")}
@@ -196,47 +186,36 @@ def query_inbox(request: PageRequest) -> Data:
     number, pages = request.page(len(decisions), SIZE)
     return {
         "title": "Inbox",
-        "questions": [] if chosen["repo"] else list_questions(request.app),
         "items": [describe_item(request, *one) for one in slice_page(decisions, number, SIZE)],
         "information": [describe_item(request, *one) for one in known[:SIZE]],
         "total": len(decisions),
-        "waiting": _count(found, request.app),
+        "waiting": _count(found),
         "page": number,
         "pages": pages,
         "filters": chosen,
-        "choices": {"repo": repos, "kind": [str(kind) for kind in InboxKind if kind != "approval"]},
+        "choices": {"repo": repos, "kind": [str(kind) for kind in InboxKind]},
         "days": DAYS,
     }
 
 
 def query_count(request: PageRequest) -> Data:
     """Return how many things wait for a decision."""
-    return {"waiting": _count(list(_find_items(request)), request.app)}
+    return {"waiting": _count(list(_find_items(request)))}
 
 
-def _count(found: list[tuple[Run, InboxItem]], app: App) -> int:
-    return sum(not item.kind.is_information for _, item in found) + len(list_questions(app))
+def _count(found: list[tuple[Run, InboxItem]]) -> int:
+    return sum(not item.kind.is_information for _, item in found)
 
 
 def _find_items(request: PageRequest) -> Iterator[tuple[Run, InboxItem]]:
     """Yield what waits, run by run; the work grows with what waits, not with what has happened."""
     since = round(time.time() * 1000) - DAYS * 86_400_000
-    stuck = _find_stuck(request.app, request.store)
     for row in request.store.query(_RUNS, [since]):
         run = request.store.run(str(row["id"]))
         if run is None:
             continue
-        if run.id in stuck:
-            yield run, InboxItem(kind=InboxKind.LOST, why=stuck[run.id], since=run.updated)
-            continue
         for item in list_waiting(run, request.view(run)):
             yield run, item
-
-
-def _find_stuck(app: App, store: Store) -> dict[str, str]:
-    """Return the runs that were submitted to other machines and that none of them can drive, and why."""
-    found = [import_name(where)(app, store) for where in socket_variants("stuck").values()]
-    return {run: why for one in found for run, why in one.items()}
 
 
 def describe_item(request: PageRequest, run: Run, item: InboxItem) -> dict[str, Any]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from segue.domain.errors import SegueError, UsageError
+from segue.domain.events import Recorded, read_event
 from segue.domain.outcome import Budget
 from segue.domain.run import Run
 from segue.domain.statement import list_marks
-from segue.reports.timeline import Rows
 from segue.runtime.app import App
 from segue.runtime.sources import load_run_app
-from segue.store.rows import CHATTY
+from segue.store.rows import CHATTY, Rows
 from segue.view.data import task_data
 from segue.view.load import ACTIVE as ACTIVE
 from segue.view.load import AT_WORK as AT_WORK
@@ -181,3 +183,27 @@ def get_step(store: Store, run_id: str, seq: int) -> dict[str, Any]:
     if not rows:
         raise NotFound(f"There is no step {seq} in run {run_id}.", hint=f"See /runs/{run_id}")
     return rows[0]
+
+
+EVENT_ROWS = "SELECT run_id, seq, ts, step, type, data FROM orchestrator_events"
+
+
+def match_text(words: str) -> tuple[str, str]:
+    """Return the condition for events with these words, whatever their case, and its argument."""
+    # As encoded in JSON: quotes and line breaks have a backslash there.
+    written = json.dumps(words, ensure_ascii=False)[1:-1]
+    return "lower(CAST(data AS text)) LIKE lower(?) ESCAPE '!'", f"%{escape_like(written)}%"
+
+
+def escape_like(text: str) -> str:
+    """Return the text with a `!` before what LIKE would read as a pattern."""
+    return re.sub("([!%_])", r"!\1", text)
+
+
+def read_events(store: Store, where: str, values: Sequence[object], order: str, limit: int) -> list[Recorded]:
+    """Return the first events that fulfil a condition, in an order, both written in SQL."""
+    sql = f"{EVENT_ROWS} WHERE {where} ORDER BY {order} LIMIT {limit}"
+    return [
+        Recorded(row["run_id"], row["seq"], row["ts"], row["step"], read_event(row["type"], row["data"]))
+        for row in store.query(sql, values)
+    ]

@@ -29,7 +29,6 @@ from segue.web.routes import (
     NotFound,
     PageRequest,
     PageRoute,
-    list_menu,
     list_pages,
     make_menu,
 )
@@ -57,15 +56,15 @@ class PageRenderer:
         self._live = live
         self._stores = StorePool(app)
         self._cache = VersionedCache[bytes](64, _MAX_AGE, lambda body: len(body) <= _MAX_BYTES)
-        self._views = VersionedCache[RunView](256)
-        self._menu = make_menu(entry for entry in list_pages() if entry.exists is None)
+        self._views = VersionedCache[RunView](512)
+        self._menu = make_menu(list_pages())
         self._waiting = 0
         """How many things waited for a person when somebody last counted; the script asks again."""
 
     def warm_up(self) -> None:
         """Do what the first request for each page would wait for: open a store, compile the templates."""
-        with suppress(SegueError), self._stores.borrow() as store:
-            self._menu = list_menu(self._app, store)
+        with suppress(SegueError), self._stores.borrow():
+            pass
         self._render_in_frame("frame.html", title="")
         compile_templates()
 
@@ -136,7 +135,6 @@ class PageRenderer:
     def _stream(self, page: PageRoute, request: Request) -> Iterator[bytes]:
         """Return a page whose frame is sent at once, because its content takes a moment."""
         with explain_bugs(), self._stores.borrow() as store:
-            self._menu = list_menu(self._app, store)
             title = page.name(self._make_request(store, request)) if page.name else page.title
         frame = self._render_in_frame("frame.html", page, title=title, live_from=_find_stream(page, request))
         head, tail = frame.split("<!-- content -->")
@@ -163,7 +161,6 @@ class PageRenderer:
 
     def _query(self, page: PageRoute, request: Request) -> Data:
         with self._stores.borrow() as store:
-            self._menu = list_menu(self._app, store)
             data = page.query(self._make_request(store, request))
         if page.path.startswith("/inbox"):
             self._waiting = data["waiting"]

@@ -1,20 +1,19 @@
 """Routes of the page: a path with a query that returns its data, shown by a template or as `.json`.
 
-To add a page, write a module with `PAGES`, or `ACTIONS` for POSTs, and add it to FIRST or LAST, or to the
-`pages` of a part. A page of the core never names one of a part: the menu and `find_home` do.
+To add a page, write a module with `PAGES`, or `ACTIONS` for POSTs, and add it to MODULES, or to the
+`PAGES` of features. A page of the core never names one of a feature: the menu does.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 
-from segue.domain.installed import built_in_parts
-from segue.domain.run import Run, RunKind
+from segue.domain.run import Run
+from segue.plugins import PAGES
 from segue.runtime.app import App
 from segue.view.run import RunView
 from segue.web.cache import VersionedCache
@@ -29,11 +28,10 @@ T = TypeVar("T")
 Data = dict[str, Any]
 """The data of a page as JSON values, so that the page and its `.json` twin agree."""
 
-FIRST = ("inbox", "runs", "run", "events", "tasks", "talk", "step", "proofs", "actions")
-LAST = ("doctor", "palette")
-"""The modules of this package with pages; the pages of parts are between them."""
+MODULES = ("inbox", "runs", "run", "tasks", "talk", "step", "actions")
+"""The modules of this package with pages; those of features follow."""
 
-MENU = ("Inbox", "Runs", "Proof", "Lab", "Doctor")
+MENU = ("Inbox", "Runs", "Lab")
 """The entries of the menu; a page names the one whose tab it is."""
 
 
@@ -87,10 +85,6 @@ class PageRoute(Struct, frozen=True):
     """True if the frame is sent before the query has an answer, which is then too late for NotFound."""
     name: Callable[[PageRequest], str] | None = None
     """Returns the title of a slow page soon, or raises NotFound."""
-    exists: Callable[[App, Store], bool] | None = None
-    """Says whether this database has what the page shows; the menu names it only then."""
-    home_of: RunKind | None = None
-    """The kind of runs whose own page this is, instead of `/runs/{run}`."""
 
 
 class MenuEntry(Struct, frozen=True):
@@ -129,11 +123,6 @@ def list_pages() -> list[PageRoute]:
     return [page for module in _load_modules() for page in getattr(module, "PAGES", ())]
 
 
-def list_menu(app: App, store: Store) -> list[MenuEntry]:
-    """Return the menu, as far as this database has what its pages show."""
-    return make_menu(page for page in list_pages() if page.exists is None or page.exists(app, store))
-
-
 def make_menu(pages: Iterable[PageRoute]) -> list[MenuEntry]:
     """Sort pages by the entries of the menu; an entry without pages is left out."""
     tabs: dict[str, list[PageRoute]] = {name: [] for name in MENU}
@@ -141,16 +130,6 @@ def make_menu(pages: Iterable[PageRoute]) -> list[MenuEntry]:
         if page.menu:
             tabs[page.menu].append(page)
     return [MenuEntry(name, found) for name, found in tabs.items() if found]
-
-
-def find_home(kind: str, run_id: str) -> str:
-    """Return the address of a run's own page: that of a part, if one has pages for runs of this kind."""
-    return _homes().get(kind, "/runs/{run}").replace("{run}", run_id)
-
-
-@cache
-def _homes() -> dict[str, str]:
-    return {page.home_of: page.path for page in list_pages() if page.home_of is not None}
 
 
 def list_actions() -> list[ActionRoute]:
@@ -164,6 +143,4 @@ def slice_page(items: list[T], page: int, size: int) -> list[T]:
 
 
 def _load_modules() -> list[Any]:
-    first, last = ([f"segue.web.{name}" for name in names] for names in (FIRST, LAST))
-    of_parts = [name for part in built_in_parts() for name in part.pages]
-    return [importlib.import_module(name) for name in (*first, *of_parts, *last)]
+    return [importlib.import_module(name) for name in (*(f"segue.web.{one}" for one in MODULES), *PAGES)]

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
 from math import sqrt
 from statistics import fmean, pvariance
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
-from segue.domain.run import Run, RunState
+from segue.domain.run import Run
 from segue.reports.card.build import read_findings
-from segue.reports.drawing import draw_timeline
-from segue.reports.timeline import HIDDEN, Rows, Timeline, build_timeline
+from segue.store.rows import Rows
 from segue.view.load import state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView
 from segue.web import queries
 from segue.web.inbox import describe_item, list_waiting
-from segue.web.lanes import present_lanes, query_lanes
+from segue.web.lanes import query_lanes
 from segue.web.live import find_last_event, make_line
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 from segue.web.runs import describe_run
+from segue.web.timeline import HIDDEN, build_timeline
 
 if TYPE_CHECKING:
     from segue.store.store import Store
 
 
 TASK_ROWS = 100
-"""Tasks on one page; the script fetches the others when they come into sight."""
+"""Tasks on one page."""
 
 TIMELINE_ROWS = 20
 """Tasks in the timeline: those that were worked on last."""
@@ -66,6 +63,8 @@ def query_run(request: PageRequest) -> Data:
     items = [item for item in list_waiting(run, view) if not item.kind.is_information]
     drawn = _choose_latest(view)
     known = queries.list_steps(store, run.id, drawn)
+    now = int(time.time() * 1000)
+    began = min([step["started"] for step in known], default=run.created)
     whole = [step for step in queries.list_run_steps(store, run.id) if step["phase"] not in HIDDEN]
     return {
         "title": run.title,
@@ -83,14 +82,8 @@ def query_run(request: PageRequest) -> Data:
         "stuck": [{"task": task.key, "why": task.stuck} for task in view.tasks.values() if task.stuck],
         "pull_request": queries.describe_request(view),
         "lanes": query_lanes(store, run, view, working, TASK_ROWS),
-        "timeline": _build_timeline(run, state_of(run), [*whole, *known], view),
+        "timeline": build_timeline([*whole, *known], view, began, now if working else run.updated),
     }
-
-
-def query_rows(request: PageRequest) -> Data:
-    """Return a page of the tasks of a run."""
-    run = queries.get_run(request.store, request.path["run"])
-    return {"title": run.title, **_list_rows(request, run, request.view(run))}
 
 
 def query_feed(request: PageRequest) -> Data:
@@ -182,25 +175,10 @@ def _choose_latest(view: RunView) -> list[str]:
     return [task.key for task in begun if task.key in latest]
 
 
-def _build_timeline(run: Run, state: RunState, steps: Sequence[dict[str, Any]], view: RunView) -> Timeline:
-    now = int(time.time() * 1000) if state in queries.AT_WORK else run.updated
-    began = min([step["started"] for step in steps], default=run.created)
-    return build_timeline(run, list(steps), view, began, now)
-
-
 def read_feed(store: Store, run_id: str) -> list[dict[str, Any]]:
     """Return the latest events as sentences, newest last."""
     after = max(0, find_last_event(store, run_id) - FEED)
     return [line for event in store.events(run_id, after, FEED) if (line := make_line(event))["text"]]
-
-
-def present_run(data: Data) -> Data:
-    """Draw the timeline, whose bars link to the steps, and the lanes."""
-    drawing = draw_timeline(data["timeline"], link="#step-")
-    return {
-        "drawing": Markup(drawing),  # noqa: S704 - it is escaped
-        "lanes": present_lanes(data["run"]["id"], data["lanes"]),
-    }
 
 
 def name_run(request: PageRequest) -> str:
@@ -210,9 +188,6 @@ def name_run(request: PageRequest) -> str:
 
 _RUN = "/runs/{run}"
 PAGES = (
-    PageRoute(
-        _RUN, "run.html", "Run", query_run, present_run, section="/runs", live=True, slow=True, name=name_run
-    ),
-    PageRoute(f"{_RUN}/rows", "rows.html", "Tasks", query_rows, section="/runs", live=True),
+    PageRoute(_RUN, "run.html", "Run", query_run, section="/runs", live=True, slow=True, name=name_run),
     PageRoute(f"{_RUN}/events", "feed.html", "Events", query_feed, section="/runs", live=True),
 )

@@ -11,7 +11,7 @@ from segue.system.git.worktree import branch_of
 from segue.view.load import select_kinds, state_of
 from segue.view.run import RunView
 from segue.web import queries
-from segue.web.events import escape_like
+from segue.web.queries import escape_like
 from segue.web.routes import Data, PageRequest, PageRoute, slice_page
 
 if TYPE_CHECKING:

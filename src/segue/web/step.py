@@ -16,14 +16,14 @@ from segue.domain.proof import CheckResult
 from segue.domain.results import Output, to_json
 from segue.domain.run import Run
 from segue.domain.verdict import Result, Verdict
-from segue.reports.drawing import label_phase
 from segue.runtime.sources import read_tasks
 from segue.store.rows import CHATTY
 from segue.web import queries
 from segue.web.diffs import find_commits, read_diff, read_patch, split_by_file
-from segue.web.events import EVENT_ROWS, read_events
 from segue.web.live import make_line
+from segue.web.queries import EVENT_ROWS, read_events
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
+from segue.web.timeline import label_phase
 
 if TYPE_CHECKING:
     from segue.store.store import Store
@@ -202,7 +202,7 @@ def read_texts(request: PageRequest, run: Run, step: Mapping[str, Any]) -> dict[
         found[f"check-{number}"] = check.output
     commits = find_commits(store, step)
     if commits:
-        found["diff"], why = read_diff(request.app, run, *commits)
+        found["diff"], why = read_diff(run, *commits)
         found["no-diff"] = why
     elif step["task"] and (patch := read_patch(store, run.id, step["task"], step["key"])):
         found["diff"] = patch.diff
@@ -255,9 +255,9 @@ def _parse_number(text: str) -> int:
 def _read_prompt(store: Store, step: Mapping[str, Any]) -> str:
     rows = store.query(
         "SELECT p.text FROM orchestrator_events e JOIN orchestrator_prompts p ON p.digest = e.data->>'digest'"
-        " WHERE e.run_id = ? AND e.seq >= ? AND e.seq < ? AND e.step = ? AND e.type = 'prompt'"
+        " WHERE e.run_id = ? AND e.seq >= ? AND e.step = ? AND e.type = 'prompt'"
         " ORDER BY e.seq LIMIT 1",
-        [step["run_id"], step["seq"], step["seq"] + 50, step["key"]],
+        [step["run_id"], step["seq"], step["key"]],
     )
     return str(rows[0]["text"]) if rows else ""
 

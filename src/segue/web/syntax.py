@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import PurePath
 from re import Pattern
 
 from markupsafe import Markup, escape
-
-from segue.domain.pattern import pattern
 
 _WORDS = {
     "python": "and as assert async await break case class continue def del elif else except finally for from"
@@ -63,7 +62,7 @@ def _read_tokens(family: str) -> Pattern[str]:
         r"|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)"
     )
     words = "|".join(_WORDS[family].split())
-    return pattern(
+    return re.compile(
         rf"(?P<text>{texts})|(?P<note>{comment})|(?P<word>\b(?:{words})\b)|(?P<figure>\b\d[\w.]*)"
         r"|(?P<name>\b[A-Za-z_]\w*(?=\())"
     )

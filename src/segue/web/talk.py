@@ -13,15 +13,15 @@ from segue.domain import events as e
 from segue.domain.results import to_json
 from segue.domain.run import Run
 from segue.domain.text import clean, plain
-from segue.reports.drawing import label_phase
 from segue.reports.event_text import pick_input
 from segue.web import queries
 from segue.web.diffs import number_lines, split_by_file
-from segue.web.events import match_text, read_events
 from segue.web.live import make_line
+from segue.web.queries import match_text, read_events
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 from segue.web.step import find_step
 from segue.web.tasks import find_task
+from segue.web.timeline import label_phase
 
 _BAD = frozenset({"error", "failure", "failed", "rejected", "denied"})
 _OLD = ("old_string", "oldString", "old_str", "oldText")

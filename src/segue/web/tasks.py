@@ -12,7 +12,6 @@ from segue.domain.run import Run
 from segue.reports.card.build import build_cards, read_findings
 from segue.reports.card.card import CheckCard, ProofCard
 from segue.reports.card.layout import lay_out
-from segue.reports.timeline import HIDDEN
 from segue.runtime.sources import read_tasks
 from segue.view.run import RunView
 from segue.web import queries
@@ -20,6 +19,7 @@ from segue.web.diffs import find_task_commits, read_diff, read_patch, split_by_f
 from segue.web.failure import find_failure
 from segue.web.routes import Data, NotFound, PageRequest, PageRoute
 from segue.web.step import StepOutput, cut_piece
+from segue.web.timeline import HIDDEN
 
 if TYPE_CHECKING:
     from segue.store.store import Store
@@ -88,7 +88,6 @@ def query_diff(request: PageRequest) -> Data:
         "diff": {**part, "text": "", "files": split_by_file(part["text"])} if part["total"] else None,
         "no_diff": why,
         "cut": cut,
-        "view": "split" if request.text("view") == "split" else "unified",
         "self": f"/runs/{run.id}/tasks/{key}/diff",
     }
 
@@ -133,7 +132,7 @@ def _read_work(request: PageRequest, run: Run, key: str) -> tuple[str, str, int]
     if commits is None:
         return "", "No change was recorded.", 0
     try:
-        return *read_diff(request.app, run, *commits), 0
+        return *read_diff(run, *commits), 0
     except SegueError as error:
         return "", str(error), 0
 

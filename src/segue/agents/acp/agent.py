@@ -1,4 +1,4 @@
-"""Agents that speak the Agent Client Protocol: Gemini, Copilot, OpenCode, Qwen, Vibe, Cursor, and the user's.
+"""Agents that speak the Agent Client Protocol: Gemini, Copilot, OpenCode, Qwen, and the user's.
 
 `profiles` has what differs between them. Each launch is one process of our own, the driver in `child`, which
 starts the agent and talks to it; `lines` reads what the driver prints.
@@ -25,10 +25,8 @@ from segue.agents.local.program import (
     check_program_name,
     find_key,
     in_home,
-    simulator_variables,
 )
 from segue.domain.events import AgentStarted, Event
-from segue.domain.exits import OFFER
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
@@ -90,10 +88,9 @@ class AcpAgent:
             reports_usage=profile.reports_usage,
             reports_cost=profile.reports_cost,
         )
-        names = (profile.argv[0], *profile.also_called)
         install = f"Install it: {profile.install}" if profile.install else ""
         title = profile.title or name
-        program = Program(name, title, names, install, profile.version, untold=profile.untold)
+        program = Program(name, title, (profile.argv[0],), install, profile.version, untold=profile.untold)
         self._program = InstalledProgram(program, options.agent_cmd, self._passed, self._key, options.env)
         self.check, self.installation = self._program.check, self._program.installation
         self.forget = services.processes.forget
@@ -157,21 +154,12 @@ class AcpAgent:
             "model": {"name": by_option, "option": profile.model.option},
             "policy": policies[job.mode.value],
             "auth_method": options.auth_method or profile.auth_method,
-            "answers": profile.answers,
-            "plan_from": profile.plan_from if job.mode is Mode.PLAN else None,
             "prompt": job.prompt.text,
-            "servers": self._servers(job),
             "retry_text": profile.retry_text,
             "retry_grace": min(options.retry_grace, max(job.limits.patience, SHORT_RETRY)),
             "start_timeout": options.start_timeout,
             "end_grace": options.end_grace,
         }
-
-    def _servers(self, job: Job) -> list[dict[str, object]]:
-        """Return our own server where the prompt offers what its tools are for."""
-        words = self._services.way_out if OFFER in job.prompt.text else ()
-        argv = [*words, str(job.workspace)]
-        return [{"name": "segue", "command": argv[0], "args": argv[1:], "env": []}] if words else []
 
     def _argv(self) -> list[str]:
         return [self._program.path(), *self._profile.argv[1:]]
@@ -191,7 +179,7 @@ class AcpAgent:
 
     def _passed(self) -> list[str]:
         profile = self._profile
-        return [*profile.pass_env, *profile.login_env, *self._options.pass_env, *simulator_variables()]
+        return [*profile.pass_env, *profile.login_env, *self._options.pass_env]
 
     def _key(self) -> str | None:
         return find_key(self._profile.login_env, self._passed())
@@ -209,4 +197,4 @@ class AcpKind(Struct, frozen=True):
         return AcpAgent(self.name, self.profile, options, services)
 
 
-GEMINI, COPILOT, OPENCODE, QWEN, VIBE, CURSOR = (AcpKind(*known) for known in load_profiles().items())
+GEMINI, COPILOT, OPENCODE, QWEN = (AcpKind(*known) for known in load_profiles().items())

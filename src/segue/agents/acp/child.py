@@ -7,7 +7,7 @@ everything it sees:
 
     {"type": "start", …}                     what the agent says about itself
     {"type": "session", "id": …, "how": "new" | "load" | "resume"}
-    {"type": "text" | "proposal", "text": …} what it says; the plan it proposes
+    {"type": "text", "text": …}              what it says
     {"type": "thought", "text": …}
     {"type": "tool", "state": "started" | "updated" | "completed", "name": …, "input": …, …}
     {"type": "permission", "name": …, "allowed": true | false, …}

@@ -160,7 +160,7 @@ class AcpClient:
 
     def _start_session(self) -> Json:
         self.stage = "session"
-        where = {"cwd": self._job["cwd"], "mcpServers": self._job["servers"]}
+        where = {"cwd": self._job["cwd"], "mcpServers": []}
         wanted = self._job["session"]
         if not wanted:
             answer = self._request("session/new", where, self._job["start_timeout"])
@@ -273,9 +273,10 @@ class AcpClient:
         elif message.get("id") is None or not isinstance(method, str):
             self._print({"type": "raw", "line": shrink(message)})
         elif method == "session/request_permission":
-            self._reply(message, {"outcome": self._permission(params)})
+            result = {"outcome": self._permission(params)}
+            self._wire.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
         else:
-            self._answer_other(message, method, params)
+            self._refuse(message, method)
 
     def _note_retry(self, text: str) -> None:
         """Print that the agent retries because its service refuses; give up after a while."""
@@ -286,20 +287,11 @@ class AcpClient:
         elif now - self._retrying_since >= self._job["retry_grace"]:
             raise AcpRefusal(self.stage, text, data={"retried": True})
 
-    def _answer_other(self, message: AcpMessage, method: str, params: Json) -> None:
-        """Answer a request outside of the protocol, or one for something that we do not offer."""
-        if method == self._job["plan_from"] and isinstance(params.get("plan"), str):
-            self._print({"type": "proposal", "text": params["plan"]})
-        else:
-            self._print({"type": "raw", "line": shrink(message)})
-        if method in self._job["answers"]:
-            self._reply(message, self._job["answers"][method])
-        else:
-            error = {"code": _METHOD_NOT_FOUND, "message": f"{method} is not offered"}
-            self._wire.send({"jsonrpc": "2.0", "id": message["id"], "error": error})
-
-    def _reply(self, message: AcpMessage, result: AcpMessage) -> None:
-        self._wire.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+    def _refuse(self, message: AcpMessage, method: str) -> None:
+        """Refuse a request outside of the protocol, or one for something that we do not offer."""
+        self._print({"type": "raw", "line": shrink(message)})
+        error = {"code": _METHOD_NOT_FOUND, "message": f"{method} is not offered"}
+        self._wire.send({"jsonrpc": "2.0", "id": message["id"], "error": error})
 
     def _update(self, params: Json) -> None:
         if self.stage != "prompt":

@@ -10,15 +10,14 @@ from typing import Any
 
 from segue.agents.acp.client import AUTH_REQUIRED, INTERNAL_ERROR
 from segue.agents.acp.profiles import Profile
-from segue.agents.acp.totals import read_total
 from segue.agents.classify import classify, plain
 from segue.agents.limits import read_signal, reset_time
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_event
 from segue.agents.local.speech import Hear
-from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink, split
-from segue.domain.events import AgentText, AgentTool, AgentUsage, Event, WordsDelivered
+from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink
+from segue.domain.events import AgentTool, AgentUsage, Event, WordsDelivered
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.text import AnswerText
@@ -122,7 +121,7 @@ _READING = {"Read", "Search", "Think", "WebSearch", "WebFetch"}
 _DETAILS = ("kind", "title")
 RESULT = '"type": "result"'
 """What only a line of the driver with a result has: inside of a text the quotes would be escaped."""
-_ENDS = {"start", "said", "session", "proposal", "tool", "result", "error", "died"}
+_ENDS = {"start", "said", "session", "tool", "result", "error", "died"}
 """Lines that end a message. All others may come in the middle of one, which must not lose its beginning."""
 _TOKENS = {
     "input_tokens": "inputTokens",
@@ -147,7 +146,6 @@ class AcpLines:
         self._setting = f"agents.{name}.permissions"
         self._failures = FailureTable(profile.title or name, profile.login)
         self._error_text, self._mode = profile.error_text, mode
-        self._totals = profile.totals
         self._cost = usage or SessionUsage()
         self._counted = dict.fromkeys(_TOKENS, 0)
         self._last: Json = {}
@@ -156,7 +154,6 @@ class AcpLines:
         self._lost = False
         self._piece_of: tuple[str, bool] = ("", False)
         self._thoughts = ""
-        self._proposal = ""
         self._denied = 0
         self._worked = False
         self.rest: list[Event] = []
@@ -166,7 +163,6 @@ class AcpLines:
                 "session": self._read_session,
                 "text": self._read_text,
                 "thought": self._read_thought,
-                "proposal": self._read_proposal,
                 "tool": self._read_tool,
                 "permission": self._read_permission,
                 "usage": self._read_cost,
@@ -225,10 +221,6 @@ class AcpLines:
         self._thoughts += as_text(line.get("text"))
         return events
 
-    def _read_proposal(self, line: Json) -> list[Event]:
-        self._proposal = as_text(line.get("text"))
-        return [AgentText(piece) for piece in split(self._proposal, TEXT_CHARS) if self._proposal.strip()]
-
     def _read_lost(self, line: Json) -> list[Event]:
         """Read that a message of the agent was too long for the driver; a piece of its answer may be gone."""
         self._lost = True
@@ -271,15 +263,15 @@ class AcpLines:
             self._cost.total = Usage(cost_usd=as_money(cost["amount"]))
         spent = self._cost.spent()
         money = spent.cost_usd if spent is not None else None
-        if self._totals or not (money or any(self._counted.values())):
+        if not (money or any(self._counted.values())):
             return []
-        return [AgentUsage(**self._counted, cost_usd=money)]
+        return [AgentUsage(**self._counted, cost_usd=money, live=True)]
 
     def _read_last(self, line: Json) -> list[Event]:
         self._last = line
         answer = as_table(line.get("answer"))
         used = as_table(answer.get("usage"))
-        counted = {ours: as_count(used.get(key)) for ours, key in _TOKENS.items()}
+        counted: dict[str, Any] = {ours: as_count(used.get(key)) for ours, key in _TOKENS.items()}
         quota = as_table(as_table(as_table(answer.get("_meta")).get("quota")).get("token_count"))
         for key in ("input_tokens", "output_tokens"):
             counted[key] = counted[key] or as_count(quota.get(key))
@@ -293,7 +285,7 @@ class AcpLines:
         has_cache = counted["cache_read_tokens"] or counted["cache_write_tokens"]
         cached = counted["cache_read_tokens"] if has_cache else None
         self._lines.usage = Usage(read, counted["output_tokens"], cost, cached)
-        return [] if self._totals else [AgentUsage(**counted, cost_usd=cost)]
+        return [AgentUsage(**counted, cost_usd=cost)]
 
     def _facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
@@ -311,25 +303,10 @@ class AcpLines:
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
         self.rest = self._flush()
-        self._read_totals()
         self._cost.store(self._lines.session)
-        text = self._proposal or self._lines.message
+        text = self._lines.message
         self._lines.lost = self._lines.lost or self._lost
         return self._lines.outcome(end, text, self._failure(end, now), self._facts())
-
-    def _read_totals(self) -> None:
-        """Take what the agent itself has counted, where it tells of its last step only."""
-        session = self._lines.session
-        if self._totals is None:
-            return
-        total = read_total(self._totals, session) if session else None
-        if total is not None and total.tokens:
-            self._cost.total = total
-            self._lines.usage = self._cost.spent()
-        if (used := self._lines.usage) is not None:
-            cached = used.cached_tokens
-            counts = used.input_tokens - (cached or 0), used.output_tokens
-            self.rest.append(AgentUsage(*counts, used.cost_usd, cached))
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         kind, failures = self._last.get("type"), self._failures
@@ -351,5 +328,4 @@ class AcpLines:
         if any(re.match(pattern, message.strip()) for pattern in self._error_text):
             kind, until = _judge(None, message, now)
             return self._failures.fail(kind, f"{title}: {message.strip()}", "", until)
-        text = self._proposal or message
-        return self._failures.judge_success(self._mode, text, self._denied, self._worked, self._setting)
+        return self._failures.judge_success(self._mode, message, self._denied, self._worked, self._setting)

@@ -1,7 +1,7 @@
 """Agents that speak the Agent Client Protocol: one profile each, no code.
 
 A profile says how the program is started, what its modes are called, what it may do, and what its errors
-look like. `[acp.NAME]` in segue.toml adds another one; see `segue help agents`.
+look like. `[acp.NAME]` in segue.toml adds another one; see `docs/guides/agents.md`.
 """
 
 from __future__ import annotations
@@ -69,15 +69,6 @@ class OwnFile(Options, frozen=True):
             raise OptionError("path", "must be a path inside the agent's folder")
 
 
-class SessionTotals(Options, frozen=True):
-    """Where the agent itself keeps what a session has used, if the protocol tells of its last step only."""
-
-    database: str
-    """An SQLite file in the user's home; the variables of XDG move it."""
-    query: str
-    """One row for the session `:session`: tokens read (with the cache), written, dollars, cached ones."""
-
-
 class Profile(Options, frozen=True):
     """The table `[acp.NAME]`: an agent that speaks the Agent Client Protocol on its stdin and stdout."""
 
@@ -85,8 +76,6 @@ class Profile(Options, frozen=True):
     """The program and its arguments."""
     title: str = ""
     """What people call it."""
-    also_called: list[str] = []
-    """Other names of the program."""
     env: dict[str, str] = {}
     """Variables to set; `{folder}` is a folder that belongs to the run. No secrets."""
     read_env: dict[str, str] = {}
@@ -115,10 +104,6 @@ class Profile(Options, frozen=True):
     retry_text: list[str] = []
     """Lines on stderr that mean that it retries because its service refused: regular expressions whose first
     group is the reason."""
-    answers: dict[str, dict[str, Any]] = {}
-    """Requests outside of the protocol that it sends, and the answers to them."""
-    plan_from: str | None = None
-    """The request whose parameter `plan` is the plan."""
     one_launch_a_minute: bool = False
     """Wait for the next minute before a session is continued, else it is lost."""
     version: str | None = None
@@ -131,9 +116,6 @@ class Profile(Options, frozen=True):
     """It reports tokens with every turn."""
     reports_cost: bool = False
     """It reports costs, in dollars."""
-    totals: SessionTotals | None = None
-    """Where it counts what a session used, if it tells of its last step only: `database` is an SQLite file in
-    the home, `query` gives tokens read, tokens written and dollars of `:session`."""
 
     def __post_init__(self) -> None:
         patterns = {
@@ -156,7 +138,7 @@ def check_profile(name: str, table: Mapping[str, Any], where: str, taken: bool) 
     try:
         read_options(Profile, table)
     except OptionError as error:
-        raise UsageError(f"acp.{name}.{error} (from {where})", hint="See: segue help agents") from None
+        raise UsageError(f"acp.{name}.{error} (from {where})", hint="See docs/guides/agents.md") from None
 
 
 def _check_pattern(name: str, text: str) -> None:

@@ -1,6 +1,6 @@
 """The claude agent: Claude Code, the program `claude`, without its terminal interface.
 
-See `segue help agents` for the flags and what they allow, and `lines` for what it prints. Each launch is
+See `docs/guides/agents.md` for the flags and what they allow, and `lines` for what it prints. Each launch is
 one process that gets the prompt on stdin, and more while it works; all launches of a run share a
 configuration folder of their own.
 """
@@ -8,7 +8,7 @@ configuration folder of their own.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Literal
 
@@ -24,15 +24,13 @@ from segue.agents.local.program import (
     find_key,
     in_home,
 )
-from segue.agents.local.recording import LaunchRecorder, recording_problems
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import Amount, Count, NonNegative, NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
-from segue.ports import Capabilities, Problem
+from segue.ports import Capabilities
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
-from segue.system.recording.child import MARK
 from segue.system.services import Services
 
 _CLAUDE = Program(
@@ -46,8 +44,6 @@ _CLAUDE = Program(
     untold="when its service fails late in an answer",
 )
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-ADDRESS, _VENDOR = "ANTHROPIC_BASE_URL", "https://api.anthropic.com"
-_OTHER_VENDORS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 _QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 _TOOLS, _WEB = "Read,Grep,Glob", "WebSearch,WebFetch"
 
@@ -69,14 +65,12 @@ class ClaudeOptions(Options, frozen=True):
     """How often Claude retries a request that its service refused; its own default is 10."""
     extra_args: list[str] = []
     """More arguments, after all others."""
-    pass_env: list[str] = field(default_factory=lambda: [*KEYS, ADDRESS])
+    pass_env: list[str] = field(default_factory=lambda: [*KEYS, "ANTHROPIC_BASE_URL"])
     """Environment variables that the agent may see."""
     own_config_dir: bool = True
     """Use a CLAUDE_CONFIG_DIR per run if a key or token is set; else your login."""
     result_grace: NonNegativeFloat = 60.0
     """Seconds of silence after a result, while a command runs in the background."""
-    record: bool = False
-    """Record what Claude and its model say to each other, for `segue replay --agent`."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)
@@ -91,26 +85,11 @@ class ClaudeAgent:
         plan_mode=True, ask_mode=True, follow_up=True, streams=True, reports_usage=True, reports_cost=True
     )
 
-    def __init__(
-        self, options: ClaudeOptions, services: Services, variables: Mapping[str, str] | None = None
-    ) -> None:
-        """`variables` are set for the program: a key in them replaces a login."""
-        self._options, self._services, self._variables = options, services, variables or {}
-        set_for_it = {**_QUIET, **self._variables}
-        self._program = InstalledProgram(_CLAUDE, options.agent_cmd, self._passed, self._key, set_for_it)
-        self.installation = self._program.installation
+    def __init__(self, options: ClaudeOptions, services: Services) -> None:
+        self._options, self._services = options, services
+        self._program = InstalledProgram(_CLAUDE, options.agent_cmd, self._passed, self._key, _QUIET)
+        self.check, self.installation = self._program.check, self._program.installation
         self.forget = services.processes.forget
-
-    def check(self) -> list[Problem]:
-        """Return what keeps Claude Code from working here, or from being recorded."""
-        found = self._program.check()
-        if not self._options.record:
-            return found
-        other = find_key(_OTHER_VENDORS, self._options.pass_env)
-        if other is not None:
-            message = f"With {other}, Claude Code cannot be recorded: it talks to another vendor."
-            found.append(Problem(message, "Leave agents.claude.record out.", 2))
-        return [*found, *recording_problems(self._services.isolation)]
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Claude Code on the job and report what it prints."""
@@ -122,20 +101,10 @@ class ClaudeAgent:
             self._command(job),
             lines,
             patience=lambda: lines.patience(grace, job.limits),
-            recorder=self._recorder(),
         )
-
-    def _recorder(self) -> LaunchRecorder | None:
-        if not self._options.record:
-            return None
-        given = os.environ.get(ADDRESS) if ADDRESS in self._options.pass_env else None
-        upstream = self._variables.get(ADDRESS) or given or _VENDOR
-        return LaunchRecorder(self.name, self.installation().version or "", upstream)
 
     def _command(self, job: Job) -> Command:
         variables = {"CLAUDE_CODE_MAX_RETRIES": str(self._options.max_retries)}
-        if self._options.record:
-            variables[ADDRESS] = MARK
         if self._options.own_config_dir and self._key():
             variables["CLAUDE_CONFIG_DIR"] = str(self._services.processes.shared("claude-config"))
         given = variables.get("CLAUDE_CONFIG_DIR") or os.environ.get("CLAUDE_CONFIG_DIR")
@@ -153,6 +122,8 @@ class ClaudeAgent:
 
     def _arguments(self, job: Job) -> list[str]:
         options = self._options
+        caps = [cap for cap in (options.max_budget_usd, job.limits.cost_usd) if cap is not None]
+        budget = min(caps, default=None)
         return [
             *("-p", "--output-format", "stream-json", "--verbose"),
             *("--input-format", "stream-json", "--replay-user-messages"),
@@ -160,7 +131,7 @@ class ClaudeAgent:
             *self._permissions(job),
             *flag("--model", job.model),
             *flag("--max-turns", options.max_turns),
-            *flag("--max-budget-usd", options.max_budget_usd and f"{options.max_budget_usd:f}"),
+            *flag("--max-budget-usd", budget and f"{budget:f}"),
             *flag("--resume", job.session),
             *options.extra_args,
         ]
@@ -179,5 +150,4 @@ class ClaudeAgent:
         return [*self._options.pass_env, "CLAUDE_CONFIG_DIR"]
 
     def _key(self) -> str | None:
-        given = next((name for name in KEYS if name in self._variables), None)
-        return given or find_key(KEYS, self._options.pass_env)
+        return find_key(KEYS, self._options.pass_env)

@@ -32,7 +32,7 @@ _BY_REASON = {
     "max_turns": (FailureKind.MAX_TURNS, "Claude used all the turns it may take (agents.claude.max_turns)"),
     "budget_exhausted": (
         FailureKind.USAGE_LIMIT,
-        "Claude used all the money one launch may cost (agents.claude.max_budget_usd)",
+        "Claude used all the money that one launch may cost",
     ),
 }
 _BY_API_ERROR = {
@@ -265,7 +265,7 @@ class ClaudeLines:
         self._counted_id = key
         for ours, theirs in _MESSAGE_TOKENS.items():
             self._counted[ours] += as_count(used.get(theirs))
-        yield AgentUsage(**self._counted)
+        yield AgentUsage(**self._counted, live=True)
 
     def _read_block(self, block: Json, is_subagent: bool) -> Iterator[Event]:
         kind = block.get("type")
@@ -316,7 +316,9 @@ class ClaudeLines:
         models = [as_table(model) for model in as_table(line.get("modelUsage")).values()]
         if not models:
             return []
-        counted = {ours: sum(as_count(m.get(key)) for m in models) for ours, key in _MODEL_TOKENS.items()}
+        counted: dict[str, Any] = {
+            ours: sum(as_count(m.get(key)) for m in models) for ours, key in _MODEL_TOKENS.items()
+        }
         used = AgentUsage(**counted, cost_usd=as_money(line.get("total_cost_usd")))
         self._usage.report(used.count(), _read_launch(as_table(line.get("usage"))))
         return [used]

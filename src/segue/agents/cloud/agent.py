@@ -1,4 +1,4 @@
-"""A cloud agent of any vendor, made from its profile; all its jobs share one connection to the API."""
+"""A cloud agent, made from its profile; all its jobs share one connection to the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from segue import __version__
 from segue.agents.cloud.launch import CloudProfile
 from segue.agents.cloud.options import CloudAccess, find_origin
 from segue.agents.cloud.run import CloudJob
-from segue.agents.cloud.vendor import CloudOrder, CloudSession, make_branch, make_key
+from segue.agents.cloud.vendor import CloudOrder, make_branch, make_key
 from segue.agents.cloud.watch import fail_to_start, loop_time
 from segue.domain.errors import SegueError
 from segue.domain.events import Event
@@ -20,7 +20,7 @@ from segue.domain.job import Job, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.text import LONGEST_ANSWER
 from segue.ports import Installation, Problem
-from segue.prompts.cloud import mark_prompt, push_again_note, push_note
+from segue.prompts.cloud import mark_prompt
 from segue.system.http.client import HttpClient, HttpPolicy
 from segue.system.services import Services
 
@@ -81,7 +81,7 @@ class SharedConnection:
 
 
 class CloudAgent:
-    """Has the work done by one vendor's agents."""
+    """Has the work done by agents in the cloud."""
 
     def __init__(self, profile: CloudProfile, options: CloudAccess, services: Services) -> None:
         self.name, self.can = profile.name, profile.can
@@ -90,8 +90,8 @@ class CloudAgent:
         self.forget = services.processes.forget
 
     def check(self) -> list[Problem]:
-        """Return what is missing: a key, or an option. The API is not asked before a launch."""
-        return [*self._profile.check_key(), *self._profile.check(self._options)]
+        """Return what is missing: a key. The API is not asked before a launch."""
+        return self._profile.check_key()
 
     def installation(self) -> Installation:
         """Return where the key comes from; there is no program."""
@@ -106,8 +106,7 @@ class CloudAgent:
             yield fail_to_start(Failure(FailureKind.NOT_STARTED, str(error)), job)
             return
         if problems := self.check():
-            kind = FailureKind.AUTH if self._profile.check_key() else FailureKind.NOT_STARTED
-            yield fail_to_start(Failure(kind, problems[0].message), job)
+            yield fail_to_start(Failure(FailureKind.AUTH, problems[0].message), job)
             return
         async with self._connection.open(self._profile.read_key()[1]) as connection:
             api = self._profile.connect(connection.http, self._options)
@@ -128,22 +127,15 @@ class CloudAgent:
     async def _make_order(self, job: Job) -> CloudOrder:
         if job.mode is not Mode.EDIT and not self.can.plan_mode:
             raise ValueError(f"{self.name} has no {job.mode} mode{self._profile.mode_hint}")
-        if job.model and not self._profile.takes_model:
-            raise ValueError(f"{self.name} takes no model: {self._profile.service.maker} chooses it")
         repository = self._options.repository or await find_origin(job.workspace, self.name)
         key, branch = make_key(job.token), make_branch(job.token)
-        note = ""
-        if self._profile.pushes and job.session:
-            note = push_again_note(CloudSession.parse(job.session).branch or branch)
-        elif self._profile.pushes:
-            note = push_note(repository, job.base or "", branch)
         labels = job.labels
         what = f"task {labels.get('task', '')[:20]}, {labels.get('phase', '')} " if labels else ""
         marked = self.can.marks_prompt
         return CloudOrder(
             token=job.token,
             key=key,
-            prompt=mark_prompt(job.prompt, note, key) if marked else job.prompt.text,
+            prompt=mark_prompt(job.prompt, key) if marked else job.prompt.text,
             repository=repository,
             base=job.base or "",
             branch=branch,
@@ -151,18 +143,3 @@ class CloudAgent:
             title=f"Segue {labels.get('run', '')[:8]}: {what}[{key}]",
             plan=job.mode is not Mode.EDIT,
         )
-
-
-class CloudKind(Struct, frozen=True):
-    """Takes the place of an agent's class: makes a CloudAgent with a profile."""
-
-    profile: CloudProfile
-
-    @property
-    def Options(self) -> type[CloudAccess]:  # noqa: N802 - the name by which every variant has its options
-        """The type of its options."""
-        return self.profile.options
-
-    def __call__(self, options: CloudAccess, services: Services) -> CloudAgent:
-        """Make the agent."""
-        return CloudAgent(self.profile, options, services)

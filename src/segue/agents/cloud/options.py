@@ -27,11 +27,6 @@ class CloudAccess(Options, frozen=True):
     retry_pause: Seconds = 1.0
     """Seconds before the first retry of a request; doubled each time."""
 
-    @property
-    def missing_seconds(self) -> float:
-        """How long work may be missing: what is new is not shown everywhere at once."""
-        return self.retry_pause
-
     def __post_init__(self) -> None:
         check_address(self.base_url)
         structs.force_setattr(self, "base_url", self.base_url.rstrip("/"))
@@ -40,18 +35,6 @@ class CloudAccess(Options, frozen=True):
                 structs.force_setattr(self, "repository", canonical_address(self.repository))
             except ValueError as error:
                 raise OptionError("repository", str(error)) from None
-
-
-class CloudOptions(CloudAccess, frozen=True):
-    """The same for vendors that take no id of ours."""
-
-    search_delay: Seconds = 30.0
-    """Seconds to wait before a launch that nobody answered is looked for once more, and then repeated."""
-
-    @property
-    def missing_seconds(self) -> float:
-        """As long as a launch may be missing."""
-        return self.search_delay
 
 
 def check_address(url: str) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
-from segue.domain.pattern import pattern
-
-_SCHEME = pattern(r"(?:git\+)?(https?|ssh|git)://", re.IGNORECASE)
-_ANY_SCHEME = pattern(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_HOST = pattern(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
-_NAME = pattern(r"[\w .~+-]+")
-_AMBIGUOUS = pattern(r"[\s\\\x00-\x1f]")
+_SCHEME = re.compile(r"(?:git\+)?(https?|ssh|git)://", re.IGNORECASE)
+_ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
+_NAME = re.compile(r"[\w .~+-]+")
+_AMBIGUOUS = re.compile(r"[\s\\\x00-\x1f]")
 """Programs disagree about where a host ends when one of these is in it."""
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 

@@ -1,4 +1,4 @@
-"""Do one job in the cloud for any vendor: start it, watch it, report its end and the branch it pushed.
+"""Do one job in the cloud: start it, watch it, report its end and the branch it pushed.
 
 If nobody waits for it any more, it is stopped.
 """
@@ -6,10 +6,8 @@ If nobody waits for it any more, it is stopped.
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -29,61 +27,12 @@ from segue.agents.cloud.watch import (
     loop_time,
     shorten,
 )
-from segue.agents.local.launch import SessionUsage
 from segue.domain.errors import AGAIN, CredentialsError, SegueError, ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
-from segue.system.git.branches import REMOTE
-from segue.system.git.folders import find_place
-from segue.system.git.outside import NO_REPOSITORY, run_git, run_outside
+from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.system.patience import Wait
 from segue.system.process.processes import Processes
-
-_PULL = re.compile(r"/pull/(\d+)(?:[/?#]|$)")
-
-
-async def find_branches(
-    workspace: Path, repository: str, asked: str, look: CloudLook
-) -> tuple[tuple[str, ...], bool]:
-    """Return the branch that a session has pushed, and whether the remote was asked.
-
-    `asked` is the branch that the prompt names. Where the remote cannot be asked, that one or what the
-    vendor names is believed: it is fetched before it is used, and a missing one is reported then.
-    """
-    refs = await _list_refs(workspace, repository)
-    if refs is None:
-        return tuple(filter(None, look.branches or (asked,)))[:1], False
-    heads = {name.removeprefix("refs/heads/"): head for name, head in refs.items() if "/heads/" in name}
-    pulled = (refs.get(f"refs/pull/{number}/head") for number in _pull_numbers(look.pulls))
-    by_pull = [name for commit in pulled if commit for name, head in heads.items() if head == commit]
-    return tuple(name for name in (*look.branches, asked, *by_pull) if name in heads)[:1], True
-
-
-async def _list_refs(workspace: Path, repository: str) -> dict[str, str] | None:
-    """Return the branches and pull requests of the remote, each with its commit; None if it does not answer.
-
-    The remote is the workspace's own or, where it has none, the hosted repository.
-    """
-    for place in (REMOTE, repository):
-        try:
-            wanted = ("ls-remote", place, "refs/heads/*", "refs/pull/*/head")
-            found = find_place(workspace)
-            if found is None:
-                done = await run_git(workspace, *wanted, extra=NO_REPOSITORY)
-            else:
-                done = await run_outside(found, *wanted)
-        except (OSError, TimeoutError):
-            return None
-        if done.exit_code == 0:
-            rows = (line.partition("\t") for line in done.out.decode("utf-8", "replace").splitlines())
-            return {name: commit for commit, _, name in rows}
-    return None
-
-
-def _pull_numbers(pulls: Sequence[str]) -> list[str]:
-    return [found[1] for pull in pulls if (found := _PULL.search(pull))]
-
 
 _STOP_SECONDS = 10.0
 _STOP_TRIES = 3
@@ -170,8 +119,7 @@ class CloudJob(Struct, frozen=True):
 
     @property
     def _starter(self) -> CloudStarter:
-        scratch, token = self.processes.scratch, self.job.token
-        return self.profile.starter(self.api, self.order, lambda: scratch(token), self.deadline, self.options)
+        return self.profile.starter(self.api, self.order, self.deadline, self.options)
 
     @property
     def _note(self) -> StopNote:
@@ -222,18 +170,10 @@ class CloudJob(Struct, frozen=True):
         """Return the watch over a session; it may have worked for a while already."""
         limits, options, session = self.job.limits, self.options, started.session.id
         deadline = self.deadline
-        if started.adopted and not started.continued:
+        if started.adopted:
             deadline = shorten(deadline, await self._read_age(session))
-        idle = limits.idle if self.profile.silence_is_hang else float("inf")
-        pace = CloudPace(
-            deadline,
-            idle,
-            options.poll_interval,
-            options.retry_pause,
-            options.missing_seconds,
-            limits.patience,
-        )
-        seen = Transcript(limits.kept_bytes, muted=started.continued)
+        pace = CloudPace(deadline, limits.idle, options.poll_interval, options.retry_pause, limits.patience)
+        seen = Transcript(limits.kept_bytes)
         return SessionWatch(self.api, self.profile.service, session, self.order, pace, seen, self.slots)
 
     async def _read_age(self, session: str) -> float | None:
@@ -243,7 +183,7 @@ class CloudJob(Struct, frozen=True):
             return None
 
     async def _finish(self, session: str, watch: SessionWatch) -> Failure | None:
-        """Return why the session failed, if it did; one whose time is up, or that works on, is stopped."""
+        """Return why the session failed, if it did; one whose time is up is stopped."""
         failure = watch.failure
         if failure is not None and failure not in (TIMEOUT, HANG):
             return failure
@@ -256,9 +196,6 @@ class CloudJob(Struct, frozen=True):
                 return self._keeps_working(session, failure.kind)
         look = watch.last
         assert look is not None, "a session that was never seen was given up"
-        if look.works_on:
-            await self._stop(session, "interrupted")
-            return look.failure
         # Did it end because we have stopped it, now or before we were killed?
         word = self._note.read()
         return BY_US[word] if word and look.may_be_ours else look.failure
@@ -271,36 +208,26 @@ class CloudJob(Struct, frozen=True):
     async def _conclude(
         self, started: StartedSession, watch: SessionWatch, failure: Failure | None
     ) -> tuple[Outcome, AgentUsage | None]:
-        """Return the outcome, with the branch that is on the remote, and what this job has used."""
+        """Return the outcome, and what this job has used."""
         look, session, seen = watch.last or CloudLook(""), started.session, watch.seen
-        branches, verified = look.branches, False
-        if not self.profile.names_branches:
-            asked = session.branch if self.profile.pushes else ""
-            branches, verified = await find_branches(self.job.workspace, self.order.repository, asked, look)
-            session = replace(session, branch=branches[0] if branches else session.branch)
         facts: dict[str, Any] = {
             **self._name(session),
             "status": look.word or None,
-            "branches": list(branches),
-            "verified": verified,
+            "branches": list(look.branches),
             "pull_requests": sorted(set(look.pulls)),
             "adopted": started.adopted,
-            **look.facts,
             **seen.facts(),
         }
         reported = await self._read_usage(session.id, watch)
-        used = reported.count() if reported else self._count(session, look.usage)
-        if reported is None and used is not None:
-            reported = AgentUsage(used.input_tokens, used.output_tokens, used.cost_usd)
         text, failure = self._judge_text(look, seen, failure)
         outcome = Outcome(
             text=text,
             failure=failure,
-            session=str(session),
+            session=session.id,
             model=self.job.model,
-            usage=used,
+            usage=reported.count() if reported else None,
             duration=look.duration or 0.0,
-            branches=branches,
+            branches=look.branches,
             facts=facts,
         )
         return outcome, reported
@@ -326,20 +253,8 @@ class CloudJob(Struct, frozen=True):
             return await self.api.usage(session, loop_time() + _USAGE_SECONDS)
         return None
 
-    def _count(self, session: CloudSession, total: AgentUsage | None) -> Usage | None:
-        """Return what this job has used of a session's total."""
-        if total is None:
-            return None
-        job = replace(self.job, session=session.id if self.job.session else None)
-        usage = SessionUsage.open(self.processes, self.profile.name, job)
-        usage.report(total.count())
-        usage.store(session.id)
-        return usage.spent()
-
     async def _abandon(self, started: StartedSession | None) -> None:
         """Stop the session, if there is one: nobody waits for the job any more."""
-        if self.profile.can.unstoppable:
-            return
         with suppress(CloudError, TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 end = loop_time() + _STOP_SECONDS
@@ -348,9 +263,7 @@ class CloudJob(Struct, frozen=True):
                     await self._stop(session.id, "interrupted")
 
     async def _stop(self, session: str, why: str) -> bool:
-        """Stop the session, if the vendor lets us; return whether that was accepted."""
-        if self.profile.can.unstoppable:
-            return False
+        """Stop the session, if the service lets us; return whether that was accepted."""
         self._note.write(why)
         pause, end = self.options.retry_pause, loop_time() + _STOP_SECONDS
         for left in reversed(range(_STOP_TRIES)):

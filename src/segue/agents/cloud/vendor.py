@@ -1,8 +1,8 @@
-"""What a cloud agent is asked, what is seen of it, and what every vendor's file provides."""
+"""What a cloud agent is asked, what is seen of it, and what both versions of the API provide."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -42,25 +42,15 @@ class CloudOrder(Struct, frozen=True):
 
 
 class CloudSession(Struct, frozen=True):
-    """A vendor's session and the branch it was asked to push; as text it is the session of an outcome."""
+    """An agent and its run; as text it is the session of an outcome."""
 
     id: str
-    """With Cursor, the agent and its run: `bc-…/run-…`."""
-    branch: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.id}/{self.branch}" if self.branch else self.id
+    """`bc-…/run-…`."""
 
     def split(self) -> tuple[str, str]:
         """Return the vendor's own ids of the agent and its run; only Cursor's API v1 has runs."""
         agent, _, run = self.id.partition("/")
         return agent, "" if run.startswith(TURN) else run
-
-    @classmethod
-    def parse(cls, text: str) -> CloudSession:
-        """Read the session of an outcome."""
-        name, _, branch = text.partition("/")
-        return cls(name, branch)
 
 
 class CloudLook(Struct, frozen=True):
@@ -77,8 +67,6 @@ class CloudLook(Struct, frozen=True):
     """Why it ended badly."""
     may_be_ours: bool = True
     """False if it ended in a way that no stop of ours explains."""
-    works_on: bool = False
-    """It has failed for us but would continue, so it must be stopped."""
     branches: tuple[str, ...] = ()
     """The branches that the vendor itself names."""
     pulls: tuple[str, ...] = ()
@@ -86,9 +74,6 @@ class CloudLook(Struct, frozen=True):
     age: float | None = None
     """Seconds since it was created, by the server's clock."""
     duration: float | None = None
-    usage: AgentUsage | None = None
-    """The total of the session."""
-    facts: Mapping[str, Any] = {}
 
 
 class CloudSign(Enum):
@@ -137,36 +122,6 @@ class CloudApi(Protocol):
     async def usage(self, session: str, deadline: float) -> AgentUsage | None:  # noqa: ARG002
         """Return what the order alone has used, where the vendor counts that."""
         return None
-
-
-class CloudVendor(CloudApi, Protocol):
-    """The API of a vendor that takes no id of ours; subclass it and define what has no default."""
-
-    starts_idle: bool = False
-    """True if a new session does nothing before its first message; otherwise the launch contains it."""
-
-    async def create(self, order: CloudOrder, deadline: float) -> str:
-        """Launch a session and return its id: one POST, never repeated when it may have been executed."""
-
-    async def find(self, order: CloudOrder, since: float, deadline: float) -> str | None:
-        """Return the session that was launched with the order's key since then, if the vendor shows one."""
-
-    async def has_message(self, session: str, key: str, deadline: float) -> bool:  # noqa: ARG002
-        """Return whether the session has got the message with this key."""
-        raise CloudError("unsupported", "a session cannot be continued", status=400)
-
-    async def say(self, session: str, order: CloudOrder, deadline: float) -> None:  # noqa: ARG002
-        """Send a message to a session, once."""
-        raise CloudError("unsupported", "a session cannot be continued", status=400)
-
-
-def split_address(repository: str) -> tuple[str, str]:
-    """Return owner and name of a repository on GitHub; raises CloudError for any other."""
-    host, _, path = repository.removeprefix("https://").partition("/")
-    owner, _, name = path.partition("/")
-    if host != "github.com" or not owner or not name or "/" in name:
-        raise CloudError("validation_error", f"{repository} is not on GitHub", status=400)
-    return owner, name
 
 
 def make_key(token: str) -> str:

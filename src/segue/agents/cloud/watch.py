@@ -119,8 +119,6 @@ class CloudPace(Struct, frozen=True):
     poll: float
     pause: float
     """The unit of the ladder, in seconds."""
-    missing: float
-    """How long a session may be missing."""
     patience: float = 0.0
     """How long the API may be away before watching is given up; 0: until the deadline."""
 
@@ -196,7 +194,7 @@ class SessionWatch:
         self._vain += error.gone or error.denied
         if error.gone:
             self._missing_since = self._missing_since or loop_time()
-            if self._vain >= _LOOKS_IN_VAIN and loop_time() >= self._missing_since + self._pace.missing:
+            if self._vain >= _LOOKS_IN_VAIN and loop_time() >= self._missing_since + self._pace.pause:
                 self.failure = DELETED
         elif error.denied and self._vain >= _LOOKS_IN_VAIN:
             raise error

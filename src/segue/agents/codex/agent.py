@@ -1,23 +1,21 @@
 """The codex agent: OpenAI's Codex CLI, as `codex exec`.
 
-See `segue help agents` for the flags and what they allow, and `lines` for what it prints. Each launch is
+See `docs/guides/agents.md` for the flags and what they allow, and `lines` for what it prints. Each launch is
 one process that gets the prompt on stdin; all launches of a run share a CODEX_HOME of their own.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sys
 import tempfile
 import time
-import tomllib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import field
 
 from segue.agents.codex.lines import LOGIN, CodexLines
 from segue.agents.limits import SHORT_RETRY
@@ -30,75 +28,16 @@ from segue.agents.local.program import (
     find_key,
     in_home,
 )
-from segue.agents.local.recording import LaunchRecorder, recording_problems
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
-from segue.ports import Capabilities, Problem
+from segue.ports import Capabilities
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
-from segue.system.recording.child import MARK
 from segue.system.services import Services
 
 KEY = "CODEX_API_KEY"
-_VENDOR = "https://api.openai.com/v1"
-_OWN = "segue"
-
-
-class CodexProvider(Struct, frozen=True):
-    """Who answers Codex."""
-
-    name: str | None = None
-    """Its name in the settings; None: OpenAI, as Codex knows it."""
-    base_url: str | None = _VENDOR
-    """None: the settings do not say it."""
-    env_key: str | None = KEY
-    """The variable that has its key."""
-
-
-def find_provider(config: Sequence[str]) -> CodexProvider:
-    """Read the provider from settings that are written as `-c` takes them."""
-    merged: dict[str, Any] = {}
-    for setting in config:
-        _merge(merged, _read(setting))
-    name = merged.get("model_provider")
-    if not isinstance(name, str):
-        return CodexProvider()
-    tables = merged.get("model_providers")
-    table = tables.get(name) if isinstance(tables, dict) else None
-    known = table if isinstance(table, dict) else {}
-    return CodexProvider(name, known.get("base_url"), known.get("env_key"))
-
-
-def point_at(config: Sequence[str], url: str) -> list[str]:
-    """Return settings with which Codex asks another address, as it would ask its own."""
-    provider = find_provider(config)
-    if provider.name is not None:
-        return [*config, f"model_providers.{provider.name}.base_url={json.dumps(url)}"]
-    table = f'name="OpenAI",base_url={json.dumps(url)},env_key="{KEY}",wire_api="responses"'
-    return [*config, f'model_provider="{_OWN}"', f"model_providers.{_OWN}={{{table}}}"]
-
-
-def _read(setting: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(setting)
-    except tomllib.TOMLDecodeError:  # a text without quotes is one too
-        name, _, value = setting.partition("=")
-    try:
-        return tomllib.loads(f"{name}={json.dumps(value.strip())}")
-    except tomllib.TOMLDecodeError:
-        return {}
-
-
-def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
-    for key, value in new.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = value
-
-
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 # On every start it asks several hosts about plugins and updates, and waits for those it cannot reach.
 _QUIET = ["-c", "analytics.enabled=false", "--disable", "plugins"]
@@ -123,8 +62,6 @@ class CodexOptions(Options, frozen=True):
     """Use a CODEX_HOME per run if a key or a provider is set; else your login."""
     offline_grace: NonNegativeFloat = 120.0
     """Seconds that Codex may try to reach its service before it is stopped."""
-    record: bool = False
-    """Record what Codex and its model say to each other, for `segue replay --agent`."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)
@@ -163,27 +100,11 @@ class CodexAgent:
     name = "codex"
     can = Capabilities(plan_mode=True, ask_mode=True, follow_up=True, streams=True, reports_usage=True)
 
-    def __init__(
-        self, options: CodexOptions, services: Services, variables: Mapping[str, str] | None = None
-    ) -> None:
-        """`variables` are set for the program."""
+    def __init__(self, options: CodexOptions, services: Services) -> None:
         self._options, self._services = options, services
-        self._program = InstalledProgram(_CODEX, options.agent_cmd, self._passed, self._key, variables)
-        self.installation = self._program.installation
+        self._program = InstalledProgram(_CODEX, options.agent_cmd, self._passed, self._key)
+        self.check, self.installation = self._program.check, self._program.installation
         self.forget = services.processes.forget
-
-    def check(self) -> list[Problem]:
-        """Return what keeps Codex from working here, or from being recorded."""
-        found = self._program.check()
-        if not self._options.record:
-            return found
-        if not self._key():
-            message = f"Codex can be recorded with {KEY} or a provider of your own, not with its login."
-            found.append(Problem(message, f"Set {KEY}, or leave agents.codex.record out.", 2))
-        elif find_provider(self._options.config).base_url is None:
-            message = "Codex cannot be recorded: agents.codex.config does not say its provider's base_url."
-            found.append(Problem(message, 'Add model_providers.NAME.base_url="…" to it.', 2))
-        return [*found, *recording_problems(self._services.isolation)]
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Codex on the job and report what it prints."""
@@ -205,14 +126,7 @@ class CodexAgent:
             lines,
             patience,
             give_up=note.touch,
-            recorder=self._recorder(),
         )
-
-    def _recorder(self) -> LaunchRecorder | None:
-        if not self._options.record:
-            return None
-        upstream = find_provider(self._options.config).base_url or ""
-        return LaunchRecorder(self.name, self.installation().version or "", upstream)
 
     def _command(self, job: Job) -> Command:
         variables, homes = self._own_folders(), self._homes()
@@ -245,15 +159,11 @@ class CodexAgent:
             *("--skip-git-repo-check", *self._sandbox(job)),
             *flag("-c", job.web and 'web_search="live"'),
             *flag("-m", job.model),
-            *(part for setting in self._settings() for part in ("-c", setting)),
+            *(part for setting in self._options.config for part in ("-c", setting)),
             *self._options.extra_args,
             *session,
             "-",
         ]
-
-    def _settings(self) -> list[str]:
-        own = self._options.config
-        return point_at(own, MARK) if self._options.record else own
 
     def _sandbox(self, job: Job) -> list[str]:
         is_free = job.mode is Mode.EDIT and self._options.sandbox == "none"

@@ -208,7 +208,7 @@ class CodexLines:
         used = as_table(line.get("usage"))
         if not used:
             return []
-        counted = {ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()}
+        counted: dict[str, Any] = {ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()}
         counted["input_tokens"] = max(0, counted["input_tokens"] - counted["cache_read_tokens"])
         event = AgentUsage(**counted)
         self._usage.report(event.count())

@@ -1,6 +1,6 @@
 """The cursor agent: the Cursor CLI, which is called `agent` or `cursor-agent`.
 
-Its behaviour was learned by watching it: see `segue help agents` for the flags, and `lines` for what it
+Its behaviour was learned by watching it: see `docs/guides/agents.md` for the flags, and `lines` for what it
 prints. Each launch is one process that gets the prompt on stdin; the plan is the argument of a tool call.
 """
 
@@ -26,7 +26,6 @@ from segue.agents.local.program import (
     check_program_name,
     find_key,
     in_home,
-    simulator_variables,
 )
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
@@ -130,7 +129,7 @@ class CursorAgent:
         ]
 
     def _passed(self) -> list[str]:
-        return [*self._options.pass_env, "AGENT_CLI_CREDENTIAL_STORE", *simulator_variables()]
+        return [*self._options.pass_env, "AGENT_CLI_CREDENTIAL_STORE"]
 
     def _key(self) -> str | None:
         return find_key([_KEY], self._options.pass_env)

@@ -184,7 +184,8 @@ class CursorLines:
         used = as_table(line.get("usage"))
         if not used:
             return said
-        event = AgentUsage(**{ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()})
+        counted: dict[str, Any] = {ours: as_count(used.get(theirs)) for ours, theirs in _TOKENS.items()}
+        event = AgentUsage(**counted)
         self._lines.usage = event.count()
         return [*said, event]
 

@@ -1,7 +1,7 @@
 """The cursor-cloud agent: Cursor's Cloud Agents API, whose agents work elsewhere and push branches.
 
-See `segue help cursor-cloud`. A launch is named after its token before it is requested, so a Segue that was
-killed finds it again and never pays for a second one.
+See `docs/guides/cursor-cloud.md`. A launch is named after its token before it is requested, so a Segue that
+was killed finds it again and never pays for a second one.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,8 +38,6 @@ class RunStarter(Struct, frozen=True):
 
     api: CloudV1 | CloudV0
     order: CloudOrder
-    scratch: Callable[[], Path]
-    """Not needed: what was started is found without a note of ours."""
     deadline: float
     options: CursorCloudOptions
 
@@ -161,9 +158,6 @@ def _make_profile(options: CursorCloudOptions) -> CloudProfile:
         options=CursorCloudOptions,
         starter=RunStarter,
         streams=lambda _options: streams,
-        silence_is_hang=True,
-        names_branches=True,
-        takes_model=True,
         mode_hint="" if current else " in API v0; set agents.cursor-cloud.api_version to v1",
     )
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,9 +31,6 @@ from segue.system.files import write_atomic
 from segue.system.isolation.policy import Places
 from segue.system.process.processes import Chunk, Command, Exit, Processes, capture, inside_environment
 from segue.system.services import Services
-
-if TYPE_CHECKING:
-    from segue.agents.local.recording import LaunchRecorder
 
 NOTHING = Places()
 _PLAIN_FAILURES = (FailureKind.CRASH, FailureKind.UNKNOWN, FailureKind.NO_RESULT)
@@ -174,13 +171,11 @@ async def run_program(
     reader: Reader,
     patience: Callable[[], float | None] = lambda: None,
     give_up: Callable[[], None] = lambda: None,
-    recorder: LaunchRecorder | None = None,
 ) -> AsyncGenerator[Event | Outcome, None]:
     """Run the command, or adopt it if the job's token is known; the last item is the outcome.
 
     `patience` returns how many seconds of silence are acceptable now (None: as many as the job's limits
-    allow). After that the program is stopped and `give_up` is called. `recorder` is between the program and
-    its model, where the user wants that.
+    allow). After that the program is stopped and `give_up` is called.
     """
     kept = command.limits.kept_bytes
     streams = {
@@ -192,8 +187,6 @@ async def run_program(
         command = enclose(services, job, command)
     else:  # there is much to look at, so it is done in a thread
         command = await asyncio.to_thread(enclose, services, job, command)
-    if recorder is not None:
-        command = await recorder.begin(services, job, command)
     items = cast("AsyncGenerator[Chunk | Exit, None]", services.processes.run(job.token, command))
     async with aclosing(items):
         while True:
@@ -214,8 +207,6 @@ async def run_program(
     end = ProcessEnd(item, streams["out"].tail, streams["err"].tail)
     outcome = _doubt(_explain(services, reader.outcome(end, time.time()), end))
     await _clear(services, job)
-    if recorder is not None:
-        yield await recorder.keep(services, job, outcome)
     killed = {} if item.signal is None else {"signal": item.signal}
     yield replace(outcome, facts={"pid": item.pid, "adopted": item.adopted, **killed, **outcome.facts})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -20,9 +21,6 @@ from segue.system.isolation.policy import Places
 from segue.system.process.capture import PROBE_SECONDS, Captured, probe
 from segue.system.process.processes import Command, inside_environment
 from segue.system.programs import find_inside, reach
-
-SIM_PREFIX = "SEGUE_SIM_"
-"""Variables for the stand-ins of `segue sim bin` reach the agent: see `segue help rehearsing`."""
 
 
 class Inspection(Struct, frozen=True):
@@ -196,18 +194,14 @@ def in_home(*names: str) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def simulator_variables() -> list[str]:
-    """Return the names of the variables that are set for stand-ins."""
-    return [name for name in os.environ if name.startswith(SIM_PREFIX)]
-
-
 def _describe_missing(title: str, names: Sequence[str], env: Mapping[str, str]) -> str:
     """Say that there is no such program, or that there is one but it cannot be executed."""
     title = _capitalise(title)
     for folder in (env.get("PATH") or os.defpath).split(os.pathsep):
         for name in names:
-            if (place := Path(folder) / name).is_file():
-                return f"{title} was found, but {place} cannot be executed."
+            with suppress(PermissionError):  # a folder on PATH that may not be read
+                if (place := Path(folder) / name).is_file():
+                    return f"{title} was found, but {place} cannot be executed."
     return f"{title} ({' or '.join(names)}) was not found."
 
 

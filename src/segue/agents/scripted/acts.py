@@ -5,7 +5,7 @@ A script is a TOML file of `[[on]]` entries; the first one whose selectors match
     [[on]]
     task = "2"                              # selectors: task, phase, attempt; a missing one matches all
     attempt = 1
-    write = { "src/hello.py" = "print()" }  # actions: see `ScriptedEntry`, `segue help scripted-agent`
+    write = { "src/hello.py" = "print()" }  # actions: see `ScriptedEntry`, `docs/guides/rehearsing.md`
     exit_code = 1
 
 In plan and ask mode nothing is edited.
@@ -25,15 +25,15 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta
 from msgspec.structs import asdict
 
+from segue.agents.scripted.answers import VerdictEntry, make_answer
 from segue.domain.errors import UsageError
 from segue.domain.job import Job, Mode
 from segue.domain.options import Commands, NonNegativeFloat, OptionError, Options, read_options
-from segue.sim.script import Deck, equals, fill, find_quote, read_block
 from segue.system.reading import explain_unreadable
 
 NonNegative = Annotated[int, Meta(ge=0)]
@@ -45,21 +45,6 @@ class UsageEntry(Options, frozen=True):
     input_tokens: NonNegative | None = None
     output_tokens: NonNegative | None = None
     cost_usd: NonNegativeFloat | None = None
-
-
-class VerdictEntry(Options, frozen=True):
-    """What the agent answers in the phase `verify`; criteria that are not named are met."""
-
-    unmet: list[str] | Literal["all"] = []
-    """The keys of criteria that are not met."""
-    evidence: str = "nothing shows it"
-    """What to say about them."""
-    action: str | None = None
-    """What should follow; RETRY if a criterion is not met."""
-    request: str = ""
-    """What the action needs."""
-    caveats: list[str] = []
-    """What the later steps must know."""
 
 
 class ScriptedEntry(Options, frozen=True):
@@ -75,8 +60,6 @@ class ScriptedEntry(Options, frozen=True):
     """Print this on stderr."""
     say: str | None = None
     """Say this, and give it as the result."""
-    output_bytes: NonNegative = 0
-    """Print this many bytes of noise."""
     delay: NonNegativeFloat = 0
     """Wait this many seconds."""
     wait_for: str | None = None
@@ -93,16 +76,12 @@ class ScriptedEntry(Options, frozen=True):
     """Run commands without a shell; one that fails ends the agent."""
     commit: str | None = None
     """Commit everything with this message, which agents should leave to Segue."""
-    orphan: bool = False
-    """Leave a background process behind."""
     usage: UsageEntry = UsageEntry()
     """Report `input_tokens`, `output_tokens` and `cost_usd`; missing ones are estimated."""
     limit: str | None = None
     """Print this line and give up without a result."""
     hang: bool = False
     """Never end."""
-    truncate: bool = False
-    """Stop in the middle of the result line."""
     no_result: bool = False
     """End without a result line."""
     plan: str | None = None
@@ -132,59 +111,11 @@ def load_script(path: Path) -> AgentScript:
     except OptionError as error:
         # People count entries from one.
         place = re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + 1}]", error.path)
-        hint = "`segue help scripted-agent` lists every key."
+        hint = "`docs/guides/rehearsing.md` lists every key."
         raise UsageError(f"{path}: {place}: {error.message}", hint=hint) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        hint = "See: segue help scripted-agent"
+        hint = "See docs/guides/rehearsing.md"
         raise UsageError(f"The script {explain_unreadable(path, error)}", hint=hint) from None
-
-
-_STEPS = [
-    ("Set the project up", "setup"),
-    ("Write the main part", "backend"),
-    ("Test it", "testing"),
-]
-
-
-def make_answer(phase: str, prompt: str, verdict: VerdictEntry) -> str | None:
-    """Return the answer for a phase; None if the phase asks for no particular form."""
-    if phase == "outline":
-        steps = [_make_step(place, title, kind) for place, (title, kind) in enumerate(_STEPS, 1)]
-        return json.dumps({"steps": steps})
-    if phase == "replan":
-        keys = re.findall(r"^(\d+): ", (read_block("rest", prompt) or ""), re.MULTILINE)
-        return json.dumps({"steps": [{"keep": key} for key in keys]})
-    if phase == "verify":
-        return json.dumps(_make_verdict(prompt, verdict))
-    if phase == "search":
-        asked = read_block("question", prompt) or ""
-        return f"The documentation says how: https://docs.example.com/{len(asked)}"
-    return None
-
-
-def _make_step(place: int, title: str, kind: str) -> dict[str, Any]:
-    return {
-        "id": str(place),
-        "title": title,
-        "description": f"{title}, as the goal asks.",
-        "build_phase": kind,
-        "acceptance": [f"{title}: a file shows it"],
-        "depends_on": [str(place - 1)] if place > 1 else [],
-    }
-
-
-def _make_verdict(prompt: str, rule: VerdictEntry) -> dict[str, Any]:
-    """Return a verdict: all criteria but those in `unmet` are met; the quote is an added line."""
-    unmet = rule.unmet
-    quote = find_quote(read_block("diff", prompt) or "")
-    entries = []
-    for line in (read_block("criteria", prompt) or "").splitlines():
-        key = json.loads(line)["key"]
-        missed = unmet == "all" or key in unmet or quote is None
-        entries.append({"key": key, "met": not missed, "evidence": rule.evidence if missed else quote})
-    action = rule.action or ("PROCEED" if all(entry["met"] for entry in entries) else "RETRY")
-    advice = {"request": rule.request, "caveats": rule.caveats}
-    return {"criteria": entries, "reasoning": "As the script says.", "action": action, **advice}
 
 
 Act = tuple[str, ...]
@@ -196,8 +127,11 @@ _IDENTITY = ("-c", "user.name=Scripted agent", "-c", "user.email=scripted@localh
 def pick_entry(entries: Sequence[ScriptedEntry], job: Job) -> ScriptedEntry | None:
     """Return the first entry that matches this launch."""
     facts = {"task": "1", "attempt": "1", "phase": "execute", **job.labels}
-    tests = {selector: equals(facts[selector]) for selector in ("task", "attempt", "phase")}
-    return Deck(entries).pick(tests)
+    for entry in entries:
+        wanted = {name: getattr(entry, name) for name in ("task", "attempt", "phase")}
+        if all(value is None or str(value) == facts[name] for name, value in wanted.items()):
+            return entry
+    return None
 
 
 def make_note(job: Job) -> dict[str, str]:
@@ -230,8 +164,6 @@ def _make_acts(entry: ScriptedEntry, job: Job) -> Iterator[Act]:
         yield "wait_for", fill(entry.wait_for, names)
     if job.mode is Mode.EDIT:
         yield from _edit(entry, names)
-    if entry.orphan:
-        yield ("orphan",)
     guess = {"input_tokens": prompt // 4, "output_tokens": len(text) // 4, "cost_usd": 0.0}
     named = {name: value for name, value in asdict(entry.usage).items() if value is not None}
     yield _line(type="usage", **guess | named)
@@ -240,11 +172,8 @@ def _make_acts(entry: ScriptedEntry, job: Job) -> Iterator[Act]:
         return
     if entry.hang:
         yield ("hang",)
-    name, line = _line(type="result", ok=entry.exit_code == 0, text=text)
-    if entry.truncate:
-        yield name, line[:-3]
-    elif not entry.no_result:
-        yield name, line
+    if not entry.no_result:
+        yield _line(type="result", ok=entry.exit_code == 0, text=text)
 
 
 def _answer(entry: ScriptedEntry, job: Job, names: Mapping[str, str]) -> str:
@@ -265,8 +194,6 @@ def _speak(entry: ScriptedEntry, names: Mapping[str, str]) -> Iterator[Act]:
         yield "complain", fill(entry.stderr, names) + "\n"
     if entry.say is not None:
         yield _line(type="text", text=fill(entry.say, names))
-    if entry.output_bytes:
-        yield "noise", str(entry.output_bytes)
 
 
 def _edit(entry: ScriptedEntry, names: Mapping[str, str]) -> Iterator[Act]:
@@ -291,6 +218,11 @@ def _edit(entry: ScriptedEntry, names: Mapping[str, str]) -> Iterator[Act]:
         yield "run", "git", "add", "--all"
         yield "run", "git", *_IDENTITY, "commit", "--quiet", "-m", message
         yield _tool("Bash", command=f"git commit -m {message!r}")
+
+
+def fill(text: str, names: Mapping[str, str]) -> str:
+    """Return the text with `{name}` replaced by its value; other braces stay as they are."""
+    return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), text)
 
 
 def _tool(name: str, **values: Any) -> Act:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import NoReturn
 
-_NOISE = (b"." * 1023 + b"\n") * 64
-
 
 class BadAct(Exception):
     """Something that the script asks for cannot be done."""
@@ -63,13 +61,6 @@ def _print(text: bytes) -> None:
 def _complain(text: bytes) -> None:
     sys.stderr.buffer.write(text)
     sys.stderr.buffer.flush()
-
-
-def _make_noise(size: bytes) -> None:
-    left = int(size)
-    while left > 0:
-        _print(_NOISE[:left])
-        left -= len(_NOISE)
 
 
 def _sleep(seconds: bytes) -> None:
@@ -126,12 +117,6 @@ def _run(*words: bytes) -> None:
         raise BadAct(str(error)) from None
 
 
-def _leave_orphan() -> None:
-    from segue.sim.orphan_child import leave_orphan
-
-    leave_orphan()
-
-
 def _hang() -> NoReturn:
     while True:
         time.sleep(600)
@@ -140,7 +125,6 @@ def _hang() -> NoReturn:
 ACTS: dict[str, Callable[..., None]] = {
     "print": _print,
     "complain": _complain,
-    "noise": _make_noise,
     "sleep": _sleep,
     "wait_for": _wait_for,
     "write": _write,
@@ -148,7 +132,6 @@ ACTS: dict[str, Callable[..., None]] = {
     "replace": _replace,
     "delete": _delete,
     "run": _run,
-    "orphan": _leave_orphan,
     "hang": _hang,
 }
 """What it can do, beside ending with `exit CODE`."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError
+from segue.store.atif import export_atif
 from segue.store.export import export
 from segue.store.flat import FLAT_TABLES
 from segue.system.files import check_way
@@ -33,6 +34,18 @@ def export_one(store: Store, table: str, kind: str, out: Path | None, output: Pr
     with replacing(out) as file:
         count = export(store, table, kind, file)
     output.note(f"{count} rows written to {out}")
+
+
+def export_trajectories(store: Store, table: str | None, out: Path | None, output: Printer) -> None:
+    """Write every attempt as a trajectory to a file or to stdout."""
+    if table is not None:
+        raise UsageError("ATIF has attempts, and no tables.", hint="Leave TABLE out")
+    if out is None:
+        export_atif(store, sys.stdout.buffer)
+        return
+    with replacing(out) as file:
+        count = export_atif(store, file)
+    output.note(f"{count} attempts written to {out}")
 
 
 def export_all(store: Store, kind: str, out: Path | None, output: Printer) -> dict[str, int]:

@@ -13,8 +13,8 @@ from segue.domain.errors import SegueError, UsageError
 from segue.runtime.app import App
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.database import Database, open_database
-from segue.store.migrate import migrate
 from segue.store.push import Pushed, push_run
+from segue.store.schema import create
 from segue.store.spool import spools_in
 from segue.store.store import Store
 
@@ -40,11 +40,11 @@ def push_runs(app: App, to: str | None, names: Sequence[str], output: Printer) -
     """Push the runs, print what was pushed, and return the exit code of the first failure."""
     local, target = _addresses(app, to)
     report = PushReport()
-    with _open_migrated(target) as there:
+    with _open_made(target) as there:
         _replay(app, target, names, report)
         known = [name for name in names if any(run.startswith(name) for run in report.replayed)]
         if sqlite_path(local).exists():
-            with _open_migrated(local) as here:
+            with _open_made(local) as here:
                 for run_id in _run_ids(local, names, known):
                     report.attempt(run_id, lambda run: report.pushed.append(push_run(here, there, run)))
         elif len(known) < len(names):
@@ -67,10 +67,10 @@ def _addresses(app: App, to: str | None) -> tuple[str, str]:
 
 
 @contextmanager
-def _open_migrated(address: str) -> Iterator[Database]:
+def _open_made(address: str) -> Iterator[Database]:
     database = open_database(address)
     try:
-        migrate(database)
+        create(database)
         yield database
     finally:
         database.close()

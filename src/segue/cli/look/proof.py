@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 @click.argument("key", metavar="[TASK]", required=False)
 @click.option("--task", metavar="KEY", help="Show this task only.")
 @click.option("--markdown", is_flag=True, help="Print Markdown, as for a pull request.")
-@click.option("--html", is_flag=True, help="Print a self-contained page.")
-@click.option("--junit", is_flag=True, help="Print JUnit XML for CI: passed means proven.")
 @click.option(
     "--tests",
     type=FOLDER,
@@ -35,8 +33,6 @@ def proof(
     key: str | None,
     task: str | None,
     markdown: bool,
-    html: bool,
-    junit: bool,
     tests: Path | None,
     settings: CommandSettings,
     output: Printer,
@@ -50,22 +46,20 @@ def proof(
       segue proof
       segue proof last T012
       segue proof last --markdown > proof.md
-      segue proof last --junit > segue.xml
       segue proof last --tests ./tests-of-others
       segue proof 20261115-0219 --json | jq '.data.tasks[].proof'
     """
     from segue.cli.runs import find_run_and_task, unknown_task
-    from segue.reports.card.build import build_cards, find_combined
+    from segue.reports.card.build import build_cards
     from segue.runtime.sources import read_tasks
 
-    if markdown + html + junit + output.json + (tests is not None) > 1:
-        raise click.UsageError("Choose one of --json, --markdown, --html, --junit and --tests.")
+    if markdown + output.json + (tests is not None) > 1:
+        raise click.UsageError("Choose one of --json, --markdown and --tests.")
     task = join_task(key, task)
     app = settings.look_back()
     with app.store(read_only=True) as store:
         run, task = find_run_and_task(store, app, run_id, task)
         cards = build_cards(store, run, read_tasks(app, run)[0])
-        combined = find_combined(store, run) if tests is not None and task is None else []
     if task is not None:
         keys = [card.task for card in cards]
         if task not in keys:
@@ -73,15 +67,11 @@ def proof(
         cards = [cards[keys.index(task)]]
     if tests is not None:
         kept = [(card.task, card.independent) for card in cards if card.independent is not None]
-        _write_tests(app, run, [*kept, *combined], tests, output)
+        _write_tests(app, run, kept, tests, output)
     elif output.json:
         output.data({"run": run.id, "tasks": [card.to_json() for card in cards]})
-    elif junit:
-        from segue.reports.card.junit import render_junit
-
-        output.text(render_junit(cards, run).rstrip("\n"))
     else:
-        output.text(_render(cards, run, markdown, html))
+        output.text(_render(cards, markdown))
 
 
 def _write_tests(
@@ -107,7 +97,7 @@ def _write_tests(
         output.text("There are no independent tests.")
 
 
-def _render(cards: list[ProofCard], run: Run, markdown: bool, html: bool) -> str:
+def _render(cards: list[ProofCard], markdown: bool) -> str:
     from segue.reports.card.layout import lay_out
 
     layouts = [lay_out(card) for card in cards]
@@ -115,14 +105,6 @@ def _render(cards: list[ProofCard], run: Run, markdown: bool, html: bool) -> str
         from segue.reports.card.markdown import render_markdown
 
         return render_markdown(layouts).rstrip("\n")
-    if html:
-        import time
-
-        from segue import __version__
-        from segue.reports.card.page import render_cards
-
-        made = f"Made by Segue {__version__} on {time.strftime('%Y-%m-%d %H:%M')}."
-        return render_cards(layouts, f"Proof of run {run.id}", made).rstrip("\n")
     from segue.cli.terminal.output import terminal_width
     from segue.reports.card.text import WIDTH, render_text
 

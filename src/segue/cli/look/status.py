@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, join_task, options, refuse_unused
+from segue.cli.options import CommandSettings, WholeNumber, join_task, options
 from segue.cli.terminal.output import Printer
 from segue.domain.question import is_question
 from segue.domain.run import USUAL_RUNS, RunKind
@@ -74,14 +74,12 @@ def status(
     from segue.view.load import load_view
 
     task = join_task(key, task)
-    if run_id is not None or task is not None:
-        refuse_unused("one run is shown", "limit", "kind")
     app = settings.look_back()
     with app.store(read_only=True) as store:
         if run_id is None and task is None:
             runs = store.runs(limit=limit, kinds=(RunKind(kind),) if kind else USUAL_RUNS)
             _list(runs, output, others=not runs and bool(store.runs(limit=1)))
-            left = _find_left(store, app, None, 0, runs)
+            left = _find_left(store, app, None, 0)
             if not output.json:
                 _say(output, describe_left(left))
             return
@@ -107,7 +105,6 @@ def _find_left(
     app: App,
     run: Run | None,
     launches: int,
-    runs: Sequence[Run] = (),
     tasks: Sequence[str] = (),
 ) -> list[Allowance]:
     """Return what is left of the caps; nothing where the settings or the repository are gone."""
@@ -118,9 +115,7 @@ def _find_left(
         limits = _load_app(app, run).loaded.settings.limits
     except (SegueError, OSError):
         return []
-    here = (one.spec.repo for one in runs if app.repo.is_relative_to(one.spec.repo))
-    repo = run.spec.repo if run is not None else next(here, str(app.repo))
-    return find_left(store, limits.budgets(), repo, run, launches, tasks)
+    return find_left(store, limits.budgets(), run, launches, tasks)
 
 
 def _load_app(app: App, run: Run | None) -> App:
@@ -157,7 +152,7 @@ def _print_run(run: Run, view: RunView, output: Printer, only: str | None = None
     for words in view.before.words:
         output.text(words)
     for task in view.tasks.values():
-        if task.state in ("needs_human", "blocked") and only in (None, task.key):
+        if only in (None, task.key):
             _print_reason(run, task, output)
     for words in describe_waits(view, time.time()):
         output.text(words)
@@ -169,10 +164,14 @@ def _print_run(run: Run, view: RunView, output: Printer, only: str | None = None
 
 
 def _print_reason(run: Run, task: TaskView, output: Printer) -> None:
-    """Print why a task waits, and how a question of its agent is answered."""
+    """Print why a task waits, how a question of its agent is answered, and which cap it passed."""
+    if task.over_budget:
+        output.text(f"Task {task.key} used {task.over_budget}.")
+    if task.state not in ("needs_human", "blocked"):
+        return
     output.text(f"Task {task.key}: {task.reason}")
     if is_question(task.reason):
-        output.text(f'  Answer: segue task answer {task.key} "…"   then: segue resume {run.id}')
+        output.text(f'  Answer: segue task say {task.key} "…"   then: segue resume {run.id}')
     if task.cloud_agent:
         output.text(f"  {task.cloud_agent}")
     if task.kept:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from shlex import join, split
+from shlex import join
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,14 +23,14 @@ _CHOICES = (
         "agents",
         multiple=True,
         metavar="[ROLE=]NAME[:MODEL][,NAME…]",
-        help="The agent to use (see `segue agent list`); further names are fallbacks. "
+        help="The agent to use (see `segue doctor --agents`); further names are fallbacks. "
         "Repeatable, one per role: plan, execute, address, verify, research.",
     ),
     click.option(
         "--source",
         "source_kind",
         metavar="NAME",
-        help="The kind of SOURCE, where it is not recognised (see `segue plugins`).",
+        help="The kind of SOURCE, where it is not recognised.",
     ),
     click.option("--flow", help="The phases of each task: execute, plan, review, spec, build or your own."),
     click.option("--task", "only", multiple=True, metavar="KEY", help="Run only this task (repeatable)."),
@@ -39,8 +38,6 @@ _CHOICES = (
     click.option(
         "--story", "stories", multiple=True, metavar="US1", help="Run only this story (repeatable)."
     ),
-    click.option("--phase", "phases", multiple=True, metavar="N", help="Run only this phase (repeatable)."),
-    click.option("--until-checkpoint", is_flag=True, help="Run the tasks before the next checkpoint."),
     click.option("-j", "--jobs", type=WholeNumber(1, 64), metavar="N", help="Work on up to N tasks at once."),
 )
 
@@ -60,25 +57,8 @@ def agent_settings(agents: tuple[str, ...]) -> dict[str, Any]:
     try:
         agent, roles = read_agent_options(agents)
     except ValueError as error:
-        raise UsageError(f"--agent: {error}.", hint="See: segue agent list") from None
+        raise UsageError(f"--agent: {error}.", hint="See: segue doctor --agents") from None
     return {"agent": agent, "roles": roles}
-
-
-def refuse_line(source: str | None, model: str | None) -> None:
-    """Refuse options inside the quotes of a source, and an agent where its model is named."""
-    from segue.runtime.registry import names
-
-    maker, colon, _ = (model or "").partition(":")
-    if colon and maker in names("agents"):
-        line = join(["segue", "run", *name_options("model"), "--agent", str(model)])
-        raise UsageError(f"--model takes a model alone; {maker} is an agent.", hint=f"Type: {line}")
-    try:
-        words = split(source or "")
-    except ValueError:
-        return
-    if len(words) > 1 and Path(words[0]).is_file() and any(word.startswith("-") for word in words):
-        said = "The options are inside the quotes of the source."
-        raise UsageError(said, kept="Nothing was started.", hint=f"Type: segue run {join(words)}")
 
 
 def refuse_names(

@@ -50,7 +50,7 @@ def show_forecast(
     """Print how these tasks would be run at once; raises UsageError if some wait for each other."""
     settings = app.loaded.settings
     touched = read_past(app, source, read_touched)
-    waits = plan_waits(listing.tasks, touched=touched, union=settings.merge_union)
+    waits = plan_waits(listing.tasks, touched=touched)
     keys = [task.key for task in tasks]
     refuse_cycles(waits, keys)
     people = {task.key for task in listing.tasks if task.kind is TaskKind.HUMAN}

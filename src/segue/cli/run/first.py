@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import join
+from statistics import median
 from typing import Any, NoReturn
 
 import click
@@ -15,10 +16,9 @@ from msgspec.structs import replace
 
 from segue.cli.options import CommandSettings, WholeNumber
 from segue.cli.terminal.output import Printer, one_line, short_paths
-from segue.domain.amounts import format_count, list_some
+from segue.domain.amounts import format_count, format_quantity, list_some
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing, UsageError, WorkspaceError
 from segue.domain.graph import Waits
-from segue.domain.installed import import_name, socket_variants
 from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskStatus
 from segue.domain.waits import plan_waits
@@ -58,7 +58,7 @@ def describe_found(
         ("agent", _describe_agent(app, agent)),
         ("checks", _describe_checks(app, check)),
         ("judge", _describe_judge(app, source)),
-        *(("forecast", import_name(where)(app, source)) for where in socket_variants("forecasts").values()),
+        ("forecast", _describe_history(app, source)),
     ]
     lines = [f"Found in {short_paths(str(root))}:", "", *(f"  {name:<9} {text}" for name, text in rows)]
     return [*lines, "", *_list_tasks(app, source)]
@@ -103,6 +103,31 @@ def _describe_judge(app: App, source: Source) -> str:
     return "the agent, in a mode in which it only answers" if name == "agent" else name
 
 
+_HISTORY = """
+    SELECT h.seconds, h.cost_usd FROM orchestrator_runs r JOIN segue_runs h ON h.run_id = r.id
+    WHERE r.source_key = ? AND h.agent = ? AND r.state IN ('done', 'failed', 'needs_human')
+    ORDER BY r.created DESC LIMIT 20
+"""
+_FEWEST = 3
+
+
+def _describe_history(app: App, source: Source) -> str:
+    """Say what finished runs of this source with this agent took."""
+    settings = app.loaded.settings
+    with app.store(read_only=True) as store:
+        rows = store.query(_HISTORY, [source.key, str(settings.agent or settings.roles.execute)])
+    if len(rows) < _FEWEST:
+        return f"no history yet: {len(rows)} of {_FEWEST} finished runs with this agent"
+    costs = [row["cost_usd"] for row in rows if row["cost_usd"]]
+    cost = _describe_range(costs, "cost_usd") if len(costs) == len(rows) else "cost not reported"
+    return f"{_describe_range([row['seconds'] for row in rows], 'seconds')}; {cost}; from {len(rows)} runs"
+
+
+def _describe_range(values: Sequence[float], measure: str) -> str:
+    middle, low, high = (format_quantity(one, measure) for one in (median(values), min(values), max(values)))
+    return f"about {middle} ({low} to {high})"
+
+
 def _list_tasks(app: App, source: Source) -> Iterator[str]:
     """Yield a line for each of the first pending tasks, and one about their order."""
     if source.outline is not None and not source.outline.is_planned():
@@ -110,7 +135,7 @@ def _list_tasks(app: App, source: Source) -> Iterator[str]:
     listing = with_kinds(source.look(), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
-    waits = _waits(app, listing.tasks)
+    waits = _waits(listing.tasks)
     pending = [task for task in listing.tasks if task.status is TaskStatus.PENDING]
     shown = pending[:_MOST_TASKS]
     keys = max((len(task.key) for task in shown), default=0)
@@ -124,11 +149,10 @@ def _list_tasks(app: App, source: Source) -> Iterator[str]:
     yield ""
 
 
-def _waits(app: App, tasks: Sequence[Task]) -> Waits:
+def _waits(tasks: Sequence[Task]) -> Waits:
     """Return what the tasks wait for; mistakes in it are said when the run starts."""
-    settings = app.loaded.settings
     try:
-        return plan_waits(tasks, touched={}, union=settings.merge_union)
+        return plan_waits(tasks, touched={})
     except SegueError:
         return {}
 

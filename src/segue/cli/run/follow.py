@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, WholeNumber, options, refuse_unused
+from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer, clean
 from segue.cli.terminal.readers import outlive_readers
 from segue.domain.amounts import format_count
@@ -57,8 +57,6 @@ def follow(
 
     from segue.cli.runs import find_run
 
-    if once:
-        refuse_unused("--once looks once", "every")
     found = replace(settings.find(), tell=output.warn)
     with found.store(read_only=True) as store:
         run = find_run(store, found, run_id)

@@ -20,15 +20,13 @@ _SHOWING = ("as_json", "quiet", "verbose", "color")
 @click.command()
 @click.argument("source", required=False)
 @choice_options
-@options("trust", "verbose", "plan_format", "task_list", "new_repo", "config", "json", "quiet", "color")
+@options("trust", "verbose", "new_repo", "config", "json", "quiet", "color")
 def rehearse(
     source: str | None,
     agents: tuple[str, ...],
     only: tuple[str, ...],
     start: str | None,
     stories: tuple[str, ...],
-    phases: tuple[str, ...],
-    until_checkpoint: bool,
     verbose: bool,
     settings: CommandSettings,
     output: Printer,
@@ -60,7 +58,7 @@ def rehearse(
     if needs_source(app, source):
         source = find_source(app, output if output.at_terminal() else None)
         words.insert(0, source)
-    chosen = TaskChoice(only, start, stories, phases, until_checkpoint)
+    chosen = TaskChoice(only, start, stories)
     return asyncio.run(_rehearse(app, source, chosen, words, output, verbose))
 
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import click
 
-from segue.cli.options import CommandSettings, options, refuse_unused
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 from segue.cli.terminal.readers import outlive_readers
 
 
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
-@click.option(
-    "--summary",
-    metavar="github|FILE",
-    help="Write a summary in Markdown at the end: `github` is the job summary of GitHub Actions.",
-)
 @options("trust", "verbose", "repo", "config", "database", "json", "quiet", "color")
 @outlive_readers()
 def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output: Printer) -> int:
@@ -34,12 +29,11 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from msgspec.structs import replace
 
     from segue.cli.run.session import pass_gates, show_session
-    from segue.cli.run.summary import refuse_summary
-    from segue.cli.runs import find_run, find_unfinished, refuse_task
+    from segue.cli.runs import find_run, find_unfinished
     from segue.cli.terminal.log import refuse_log
     from segue.domain.errors import UsageError
-    from segue.domain.installed import find_variant
     from segue.domain.run import RunKind
+    from segue.plugins import find_call
     from segue.proof.guard import settle_settings
     from segue.runtime.moved import settle_here
     from segue.runtime.open import finish_end, reopen_run
@@ -48,7 +42,6 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     if said := settle_here(app):
         output.warn(said)
     with app.store(read_only=True) as store:
-        refuse_task(store, app, run_id)
         run = find_unfinished(store, app, run_id, idle=True)
         ended = run or find_run(store, app, "last")
     if run is None:
@@ -58,8 +51,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
         output.text("Nothing to resume: every run is done.")
         return 0
     if run.spec.kind is RunKind.CONVERSATION:
-        refuse_unused("a conversation has no summary", "summary")
-        hold = find_variant("continues", str(run.spec.kind), f"Run {run.id}")
+        hold = find_call("bridge.hold")
         code: int = hold(settings.load_for(run), run, output, verbose=verbose)
         return code
     if not run.spec.kind.has_tasks:
@@ -69,8 +61,7 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
             hint="List the runs: segue status",
         )
     if run.spec.origin is not None:
-        refuse_unused("a worker of the fleet continues the run", "summary", "verbose")
-        resume_there = find_variant("submitted", "resume", f"Run {run.id}")
+        resume_there = find_call("fleet.resume")
         asyncio.run(resume_there(app, run))
         output.result({"type": "queued", "run": run.id}, f"Run {run.id} waits for a worker of the fleet.")
         output.note(f"Follow it: segue logs -f {run.id}")
@@ -79,8 +70,6 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     if settled:
         output.warn(settled)
     app = replace(settings.load_for(run), tell=output.warn)
-    if settings.values["summary"]:
-        refuse_summary(app)
     refuse_log(app.loaded.settings.log)
 
     async def proceed() -> int:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli.options import CommandSettings, IssueChoice, issue_options, options, refuse_unused, sectioned
-from segue.cli.run.choose import agent_settings, choice_options, name_options, refuse_line, refuse_names
+from segue.cli.options import CommandSettings, options, sectioned
+from segue.cli.run.choose import agent_settings, choice_options, name_options, refuse_names
 from segue.cli.terminal.output import Printer
 from segue.cli.terminal.readers import outlive_readers
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 SECTIONS = {
     "Most used": ("--agent", "--task", "--jobs", "--dry-run", "--pr", "--yes"),
     "What to run": (
-        *("--from", "--story", "--phase", "--until-checkpoint", "--label", "--milestone", "--query"),
-        *("--source", "--plan-format", "--task-list", "--plan-changed", "--restart", "--ignore-checklists"),
+        *("--from", "--story"),
+        *("--source", "--plan-changed", "--restart", "--ignore-checklists"),
         "--allow-dirty",
     ),
     "Which agent": ("--model", "--flow", "--isolation"),
@@ -29,7 +29,7 @@ SECTIONS = {
     "When to wait or stop": ("--approve", "--pause-after-task", "--fail-fast"),
     "Where the work goes": ("--commit", "--worktree", "--base"),
     "Output": (
-        *("--detach", "--serve", "--verbose", "--quiet", "--json", "--summary", "--log-file"),
+        *("--detach", "--verbose", "--quiet", "--json", "--log-file"),
         *("--color", "--help"),
     ),
     "Settings": ("--repo", "--config", "--database-url", "--trust"),
@@ -39,7 +39,6 @@ SECTIONS = {
 
 @click.command(cls=sectioned(SECTIONS))
 @click.argument("source", required=False)
-@issue_options
 @choice_options
 @click.option("--model", help="The model to use.")
 @click.option("--review", help="The reviewer: stet, ruff, semgrep, command or none.")
@@ -64,7 +63,6 @@ SECTIONS = {
 )
 @click.option("--dry-run", is_flag=True, help="Print every prompt; launch and write nothing.")
 @click.option("--detach", is_flag=True, help="Run in the background; follow with `segue logs -f`.")
-@click.option("--serve", is_flag=True, help="Show the run live in a browser until it ends.")
 @click.option(
     "--worktree", is_flag=True, default=None, help="Work in a separate git worktree, on a new branch."
 )
@@ -99,15 +97,8 @@ SECTIONS = {
     "start over.",
 )
 @click.option("--restart", is_flag=True, help="Start over: every task is pending again.")
-@click.option(
-    "--summary",
-    metavar="github|FILE",
-    help="Write a summary in Markdown at the end: `github` is the job summary of GitHub Actions.",
-)
 @click.option("--log-file", metavar="FILE", help="Write a structured log; `-` is stderr.")
-@options(
-    "trust", "verbose", "plan_format", "task_list", "new_repo", "config", "database", "json", "quiet", "color"
-)
+@options("trust", "verbose", "new_repo", "config", "database", "json", "quiet", "color")
 @outlive_readers()
 def run(
     source: str | None,
@@ -117,8 +108,6 @@ def run(
     only: tuple[str, ...],
     start: str | None,
     stories: tuple[str, ...],
-    phases: tuple[str, ...],
-    until_checkpoint: bool,
     approve: bool | None,
     pause_after_task: bool,
     restart: bool,
@@ -126,17 +115,15 @@ def run(
     yes: bool,
     dry_run: bool,
     detach: bool,
-    serve: bool,
     pr: bool,
     verbose: bool,
-    issues: IssueChoice,
     settings: CommandSettings,
     output: Printer,
 ) -> int:
     """Run the tasks of SOURCE with coding agents.
 
     SOURCE is a plan file with headings such as `## Task 1`, a Spec Kit feature folder, issues on GitHub, a
-    CSV or JSON lines file, the folder of Task Master or beads, or a sentence that says what to build. The
+    CSV or JSON file, the folder of Task Master or beads, or a sentence that says what to build. The
     default is the source in the configuration, or the feature that Spec Kit itself would use.
     Run the same command again to continue where the last run stopped.
 
@@ -150,7 +137,7 @@ def run(
       segue run plan.md --agent cursor,claude        claude takes over where cursor cannot go on
       segue run plan.md -j 4 --dry-run               print every prompt, and what four at once can save
       segue run specs/001-login --story US1          a story of a Spec Kit feature
-      segue run github:acme/shop --label ready       issues; one of them: github:acme/shop#12
+      segue run "github:acme/shop?label=ready"      issues; one of them: github:acme/shop#12
       segue run "Build a todo app" --repo todo       plan, build and verify step by step
       segue run plan.md --detach && segue logs -f    in the background
     """
@@ -159,26 +146,18 @@ def run(
     from segue.cli.run import session
     from segue.runtime.task_choice import TaskChoice
 
-    source = issues.name(source, settings)
     more = agent_settings(agents)
     more |= {"review": {"reviewer": review}, "log": {"file": log_file}}
     more |= {"delivery": "pr"} if pr else {}
-    chosen = TaskChoice(only, start, stories, phases, until_checkpoint)
-    refuse_line(source, settings.values["model"])
+    chosen = TaskChoice(only, start, stories)
     if dry_run:
         app = settings.look(**more)
     else:
         app = settings.load_after(lambda: refuse_names(settings, more, source, chosen), more)
-    _refuse_fail_fast(app, fail_fast)
-    _refuse_pairs(dry_run, detach, restart)
     completed = _complete(settings, more, app, source, yes, dry_run, output)
     if completed is None:
         return session.report_nothing(output)
     source, more, app = completed
-    if settings.values["summary"]:
-        from segue.cli.run.summary import refuse_summary
-
-        refuse_summary(app)
     if fail_fast:
         more["on_failure"] = "stop"
         app = settings.look(say=False, **more) if dry_run else settings.load(**more)
@@ -201,7 +180,6 @@ def run(
             restart=restart,
             detach=detach,
             verbose=verbose,
-            serve=serve,
             confirm=confirm,
         )
 
@@ -253,7 +231,6 @@ def _run_decided(
     import asyncio
 
     from segue.cli.run import session
-    from segue.domain.errors import TwoLists
     from segue.runtime.moved import CopyKnown
     from segue.runtime.past import CommitsMissing, TickedByNobody
     from segue.runtime.plan import PlanChanged
@@ -264,8 +241,6 @@ def _run_decided(
             return asyncio.run(begin(app))
         except (PlanChanged, CommitsMissing, CopyKnown, TickedByNobody) as changed:
             more["plan_changed"] = session.choose_kept(changed, output)
-        except TwoLists as lists:
-            more["task_list"] = session.choose_list(lists, output)
         except Undecided as undecided:
             if yes and isinstance(undecided, NotIsolated):
                 undecided.accept()
@@ -291,27 +266,3 @@ def _choose_gates(app: App, source: str | None, approve: bool | None, pause: boo
     if planned and approve is not False:
         return gates | {PLAN_GATE}
     return gates - {PLAN_GATE} if approve is False else gates
-
-
-def _refuse_pairs(dry_run: bool, detach: bool, restart: bool) -> None:
-    """Refuse options that have no effect beside others."""
-    if dry_run:
-        launching = ("detach", "serve", "verbose", "restart", "approve", "pause_after_task")
-        refuse_unused("--dry-run launches nothing", *launching, "summary", "log_file")
-    if detach:
-        refuse_unused("the run continues in the background", "verbose")
-        refuse_unused("a run in the background is watched with `segue serve`", "serve")
-    if restart:
-        refuse_unused("--restart starts over anyway", "plan_changed")
-
-
-def _refuse_fail_fast(app: App, fail_fast: bool) -> None:
-    """Refuse `--fail-fast` where the run would end after a failed task anyway."""
-    from segue.domain.errors import UsageError
-
-    chosen = app.loaded.settings
-    if fail_fast and chosen.on_failure == "stop":
-        raise UsageError(
-            "--fail-fast has no effect: a failed task ends the run anyway.",
-            hint='The settings say so: on_failure = "stop"',
-        )

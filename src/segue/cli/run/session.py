@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
 
 from segue.cli.terminal.display import observer
 from segue.cli.terminal.log import open_log, refuse_log
-from segue.cli.terminal.output import Printer, announce_page, error_text, one_line
+from segue.cli.terminal.output import Printer, error_text, one_line
 from segue.cli.terminal.progress import Progress
-from segue.domain.errors import AtGate, AtPlan, TwoLists, UsageError
+from segue.domain.errors import AtGate, AtPlan, UsageError
 from segue.domain.events import NOT_ISOLATED, PLAN_GATE
 from segue.domain.run import Run
 from segue.flow.earlier import read_durations
@@ -41,7 +41,6 @@ async def start(
     restart: bool = False,
     detach: bool = False,
     verbose: bool = False,
-    serve: bool = False,
     confirm: Confirm = lambda: None,
 ) -> int:
     """Run a source and return the exit code."""
@@ -53,13 +52,11 @@ async def start(
             output.note(f"Resuming run {opened.run.id}, which did not finish.")
         elif opened.spec.base:
             output.note(f"{opened.spec.agent} starts from branch {opened.spec.base} of origin.")
-        for agent in opened.parts.unstoppable:
-            output.warn(f"{agent} cannot be stopped from here: Ctrl-C and time limits leave it at work.")
         if detach:
             if opened.warning:
                 output.warn(opened.warning)
             return await _detach(opened, output)
-        ended = await show_session(opened, output, verbose, serve)
+        ended = await show_session(opened, output, verbose)
     return await pass_gates(app, ended, output, verbose)
 
 
@@ -102,11 +99,6 @@ def choose_kept(error: UsageError, output: Printer) -> str:
     return _choose(error, question, ["keep", "restart", "stop"], output)
 
 
-def choose_list(lists: TwoLists, output: Printer) -> int:
-    """Ask the user which of two lists of the same tasks counts."""
-    return int(_choose(lists, "Which list counts, or stop?", ["1", "2", "stop"], output))
-
-
 def _choose(error: UsageError, question: str, choices: Sequence[str], output: Printer) -> str:
     """Ask the user on the terminal; without one, or if they stop, raise the error."""
     _tell_or_raise(error, output)
@@ -132,7 +124,7 @@ def _tell_or_raise(error: UsageError, output: Printer) -> None:
     output.warn(error_text(error))
 
 
-async def show_session(opened: OpenRun, output: Printer, verbose: bool, serve: bool = False) -> SessionEnd:
+async def show_session(opened: OpenRun, output: Printer, verbose: bool) -> SessionEnd:
     """Drive a run in this process, show it, and say how it ended."""
     if output.json:
         output.record(_launch_record(opened, os.getpid()))
@@ -145,11 +137,10 @@ async def show_session(opened: OpenRun, output: Printer, verbose: bool, serve: b
             output.note(note)
     if opened.fresh and opened.plan.listing.read_as:
         output.note(opened.plan.listing.read_as)
-    async with _serve_page(opened, output) if serve else nullcontext():
-        ended = await watch_session(opened, output, verbose)
-        from segue.cli.run.summary import summarise  # the first agent need not wait for it
+    ended = await watch_session(opened, output, verbose)
+    from segue.cli.run.summary import summarise  # the first agent need not wait for it
 
-        summarise(opened, ended, output)
+    summarise(opened, ended, output)
     return ended
 
 
@@ -163,16 +154,6 @@ async def watch_session(
         _notifier(opened, output) as notifier,
     ):
         return await run_session(opened, [display, *logs, notifier])
-
-
-@asynccontextmanager
-async def _serve_page(opened: OpenRun, output: Printer) -> AsyncIterator[None]:
-    """Serve the page of the run inside the block."""
-    from segue.web.app import serve_pages
-
-    async with serve_pages(opened.app, "127.0.0.1", 0) as new_link:
-        announce_page(output, new_link(f"/runs/{opened.run.id}"))
-        yield
 
 
 def _progress(opened: OpenRun) -> Progress:

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
 from segue.cli.terminal.output import Printer, clean, error_text, terminal_width
 from segue.cli.terminal.task_table import format_cost, print_tasks
-from segue.config.load import GITHUB
 from segue.domain.amounts import format_count, list_some
-from segue.domain.errors import SegueError, UsageError
-from segue.domain.run import Run
 from segue.domain.statement import name_level
-from segue.runtime.app import App
 from segue.runtime.open import OpenRun
 from segue.runtime.session import SessionEnd
-from segue.system.files import check_way, write_atomic
+from segue.system.files import write_atomic
 from segue.view.data import run_data
 from segue.view.load import load_view
 from segue.view.run import RunView
 from segue.view.task import is_pass
 
 if TYPE_CHECKING:
-    from segue.store.store import Store
-
-
-GITHUB_VARIABLE = "GITHUB_STEP_SUMMARY"
+    pass
 
 
 def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
@@ -40,7 +30,6 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
         run = store.run(ended.run)
         assert run is not None
         view = load_view(store, run)
-        _write_markdown(opened, ended, store, run, view.describe_spent(time.time()), output)
     path = opened.app.run_folder(ended.run) / "summary.json"
     document = {"schema": 1, "data": {**run_data(run, view), **_ending_data(ended)}}
     write_atomic(path, json.dumps(document, indent=2, default=str).encode())
@@ -77,53 +66,12 @@ def describe_result(view: RunView) -> str:
     needs = "the run itself" if view.asked else "nothing"
     needs = f"{'task' if len(people) == 1 else 'tasks'} {list_some(people, 5)}" if people else needs
     cost = view.usage.cost_usd
+    over = [task.key for task in tasks if task.over_budget]
+    passed = f" Over budget: {'task' if len(over) == 1 else 'tasks'} {list_some(over, 5)}." if over else ""
     return (
         f"Proven: {len(proofs)} of {format_count(len(tasks), 'task')}{f' ({inside})' if inside else ''}. "
-        f"Needs you: {needs}. Cost: {'not reported' if cost is None else format_cost(cost)}."
+        f"Needs you: {needs}. Cost: {'not reported' if cost is None else format_cost(cost)}.{passed}"
     )
-
-
-def refuse_summary(app: App) -> None:
-    """Refuse a job summary where there is no job, and a file in a folder that does not exist."""
-    wanted = app.loaded.settings.summary
-    if wanted and wanted != GITHUB and not Path(wanted).parent.is_dir():
-        raise UsageError(
-            f"The summary cannot be written: the folder {Path(wanted).parent} does not exist.",
-            kept="Nothing was started.",
-            hint="Make the folder, or name another file with --summary",
-        )
-    if app.loaded.settings.summary == GITHUB and not os.environ.get(GITHUB_VARIABLE):
-        raise UsageError(
-            f"--summary github has no effect: {GITHUB_VARIABLE} is only set in jobs of GitHub Actions.",
-            kept="Nothing was started.",
-            hint="Name a file instead: --summary summary.md",
-        )
-
-
-def _write_markdown(
-    opened: OpenRun, ended: SessionEnd, store: Store, run: Run, spent: str, output: Printer
-) -> None:
-    """Write the summary that the settings ask for; a job's summary is appended to, as its steps share it."""
-    wanted = opened.app.loaded.settings.summary
-    place = os.environ.get(GITHUB_VARIABLE) if wanted == GITHUB else wanted
-    if not place:
-        return
-    from segue.reports.card.build import build_cards
-    from segue.reports.card.summary import render_summary
-
-    error = ended.error
-    cards = build_cards(store, run, opened.source.look().tasks)
-    note, hint = (error.message, error.hint) if error else ("", "")
-    data = render_summary(run, ended.state, note, hint, cards, spent).encode("utf-8", "replace")
-    try:
-        if wanted == GITHUB:
-            with Path(place).open("ab") as file:
-                file.write(data)
-        else:
-            check_way(Path(place))
-            write_atomic(Path(place), data)
-    except (OSError, SegueError) as failed:
-        output.warn(f"The summary could not be written. The run is not affected: {failed}")
 
 
 def _print_final(ended: SessionEnd, output: Printer) -> None:

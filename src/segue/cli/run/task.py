@@ -1,4 +1,4 @@
-"""`segue task`: list the tasks of a source, show what they wait for, decide about one, comment on it."""
+"""`segue task`: list the tasks of a source, decide about one, say something to its agent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, IssueChoice, issue_options, options
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 if TYPE_CHECKING:
@@ -20,30 +20,28 @@ _RUN = click.option(
 
 @click.group()
 def task() -> None:
-    """List the tasks of a source, show what they wait for, decide about one, comment on it.
+    """List the tasks of a source, decide about one, say something to its agent.
 
     \b
     Examples:
       segue task list plan.md
-      segue task graph specs/001-login
       segue task accept 3
       segue task skip 4 --reason "no longer needed"
-      segue task comment 3 "Use the helper in dates.py"
+      segue task say 3 "Use the helper in dates.py"
     """
 
 
 @task.command("list")
 @click.argument("source", required=False)
-@issue_options
-@options("plan_format", "task_list", "repo", "config", "json", "color")
-def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, output: Printer) -> None:
+@options("repo", "config", "json", "color")
+def list_(source: str | None, settings: CommandSettings, output: Printer) -> None:
     """List the tasks that Segue reads from SOURCE, with warnings about what it could not read.
 
     \b
     Examples:
       segue task list plan.md
-      segue task list plan.md --plan-format strict --json
-      segue task list github:acme/shop --label ready
+      segue task list plan.md --json
+      segue task list "github:acme/shop?label=ready"
     """
     from segue.cli.terminal.output import one_line
     from segue.domain.kinds import with_kinds
@@ -52,7 +50,7 @@ def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, ou
     from segue.system.reading import work_tree
 
     app = settings.look()
-    plan = app.source(issues.name(source, settings), work_tree(app.repo))
+    plan = app.source(source, work_tree(app.repo))
     listing = with_kinds(foresee(app, plan), kind_rules(app))
     if output.json:
         if listing.refusal is not None:
@@ -83,48 +81,31 @@ def list_(source: str | None, issues: IssueChoice, settings: CommandSettings, ou
         raise listing.refusal
 
 
-@task.command("graph")
+@task.command("graph", hidden=True)
 @click.argument("source", required=False)
-@issue_options
-@click.option("--mermaid", is_flag=True, help="Print a Mermaid diagram.")
-@options("plan_format", "task_list", "repo", "config", "json")
-def graph(
-    source: str | None,
-    mermaid: bool,
-    issues: IssueChoice,
-    settings: CommandSettings,
-    output: Printer,
-) -> None:
-    """Show which tasks of SOURCE wait for which, and why, when several are worked on at once.
-
-    \b
-    Examples:
-      segue task graph specs/001-login
-      segue task graph plan.md --json | jq '.tasks[] | {key, footprint, waits_for}'
-      segue task graph specs/001-login --mermaid > graph.mmd
-    """
+@options("repo", "config")
+def graph(source: str | None, settings: CommandSettings, output: Printer) -> None:
+    """Show which tasks of SOURCE wait for which, and why, when several are worked on at once."""
     from segue.cli.runs import read_past
-    from segue.domain.graph import describe_cycle
+    from segue.domain.amounts import list_some
     from segue.domain.kinds import with_kinds
+    from segue.domain.waits import plan_waits
     from segue.flow.earlier import read_touched
     from segue.runtime.past import foresee
     from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree
-    from segue.view.graph import TaskGraph, describe_graph, draw_mermaid, graph_data
 
     app = settings.look()
-    plan = app.source(issues.name(source, settings), work_tree(app.repo))
+    plan = app.source(source, work_tree(app.repo))
     listing = with_kinds(foresee(app, plan), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
     touched = read_past(app, plan, read_touched)
-    found = TaskGraph.of(listing.tasks, touched, app.loaded.settings.merge_union)
-    if output.json:
-        output.data(graph_data(found))
-        return
-    output.text(draw_mermaid(found) if mermaid else describe_graph(found))
-    for cycle in found.cycles:
-        output.warn(f"{describe_cycle(cycle)}.")
+    waits = plan_waits(listing.tasks, touched=touched)
+    for task in listing.tasks:
+        output.text(f"{task.key} {task.title} ({task.status})")
+        for wait in waits[task.key]:
+            output.text(f"  waits for {list_some(wait.keys, 6)}: {wait.why}")
 
 
 @task.command("accept")
@@ -158,84 +139,33 @@ def skip(key: str, reason: str, run_id: str | None, settings: CommandSettings, o
     _decide(key, run_id, f"skipped: {reason}", True, settings, output)
 
 
-@task.command("answer")
-@click.argument("key")
+@task.command("say")
+@click.argument("key", metavar="TASK")
 @click.argument("text")
 @_RUN
-@options("repo", "config", "database", "json")
-def answer(key: str, text: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
-    """Answer what the agent of task KEY asked, or decide what to do where it says that it cannot.
+@options("repo", "config", "database", "json", "quiet")
+def say(key: str, text: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
+    """Say TEXT to the agent of TASK: answer its question, or say what should be different.
 
-    The agent continues its conversation with your answer, where it can continue one.
-
-    \b
-    Examples:
-      segue task answer 3 "Take Postgres" && segue resume
-    """
-    _say(key, text, run_id, settings, output, answers=True)
-
-
-@task.command("comment")
-@click.argument("key")
-@click.argument("text")
-@_RUN
-@options("repo", "config", "database", "json")
-def comment(key: str, text: str, run_id: str | None, settings: CommandSettings, output: Printer) -> None:
-    """Say what should be different about task KEY; its agent tries again with these words.
-
-    An agent at work on it gets them as with `segue say`. A task that is done is open again. KEY `plan` means
-    the plan of a build that waits for your word: another one is made. Nothing is launched before
-    `segue resume`, so that you can comment on several tasks.
+    An agent at work gets your words now, at its next turn, or with its next launch, as is said. They add to
+    the task: checks, the level of its proof and its scope stay as they are. A task that is done is open again
+    after `segue resume`. TASK `plan` means the plan of a build that waits for your word: another one is made.
 
     \b
     Examples:
-      segue task comment 3 "Use the helper in dates.py" && segue resume
-      segue task comment plan "Start with the database, and leave out the login" && segue resume
-    """
-    _say(key, text, run_id, settings, output)
-
-
-@task.command("edit")
-@_RUN
-@options("repo", "config", "database", "json")
-def edit(run_id: str | None, settings: CommandSettings, output: Printer) -> None:
-    """Edit the steps of a build that are still to be done, in $EDITOR.
-
-    \b
-    Examples:
-      segue task edit
-      EDITOR=nano segue task edit --run 20261115-0219
+      segue task say 3 "Use the helper in dates.py"
+      segue task say T012 "Take Postgres" && segue resume
+      segue task say plan "Start with the database, and leave out the login" && segue resume
     """
     import asyncio
 
-    from segue.cli.run.session import edit_in_editor
+    from segue.runtime.comments import comment, describe_way
 
     run, app = find(run_id, settings)
-    changed = asyncio.run(edit_in_editor(app, run))
-    output.result({"run": run.id, "changed": changed}, "The plan was changed." if changed else "No changes.")
-
-
-def _say(
-    key: str,
-    text: str,
-    run_id: str | None,
-    settings: CommandSettings,
-    output: Printer,
-    *,
-    answers: bool = False,
-) -> None:
-    import asyncio
-
-    from segue.cli.runs import refuse_swapped
-    from segue.runtime.comments import comment as store_comment
-    from segue.runtime.comments import describe_way
-
-    what = "answer" if answers else "comment"
-    refuse_swapped(f"task {what}", key, text)
-    run, app = find(run_id, settings)
-    way = asyncio.run(store_comment(app, run, key, text, answers=answers))
-    output.result({"run": run.id, "task": key, what: text, "how": way}, f"The {what} on {key} is stored.")
-    output.note(describe_way(key, way) if way else f"Send it to the agent: segue resume {run.id}")
+    way = asyncio.run(comment(app, run, key, text))
+    output.result({"run": run.id, "task": key, "said": text, "how": way}, describe_way(key, way))
+    if way is None:
+        output.note(f"Continue with: segue resume {run.id}")
 
 
 def find(run_id: str | None, settings: CommandSettings) -> tuple[Run, App]:

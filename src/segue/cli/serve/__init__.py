@@ -1,1 +1,1 @@
-"""Commands that listen: the page, the bridge, the relay, the model proxy, the simulators."""
+"""Commands that listen: the page, the bridge, the relay, the model proxy."""

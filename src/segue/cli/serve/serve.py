@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from segue.cli.options import PORT, CommandSettings, options, refuse_unused
+from segue.cli.options import PORT, CommandSettings, options
 from segue.cli.terminal.output import Printer
 
 
@@ -42,8 +42,6 @@ def serve(
     from segue.web.app import serve as listen
     from segue.web.auth import is_shared
 
-    if link:
-        refuse_unused("the page is being served already", "host")
     app = settings.look()
     if link:
         chosen = context.get_parameter_source("port") is not click.core.ParameterSource.DEFAULT

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from segue.cli.options import CommandSettings, options, refuse_unused
+from segue.cli.options import CommandSettings, options
 from segue.cli.terminal.output import Printer, short_paths
 from segue.reports.abilities import describe_abilities
 
@@ -24,9 +24,8 @@ def doctor(every: bool, settings: CommandSettings, output: Printer) -> int:
     """Check whether a run could start here, and say what to type next.
 
     Checks Python, git, the repository, the settings, the database, the sandbox, the tasks, the checks and the
-    agents: what each one does not tell, and of Claude Code and Codex how this version behaves, tried once
-    against a model on loopback. What is missing comes with its fix. The last line is the verdict and the next
-    command.
+    agents, and what each of these does not tell. What is missing comes with its fix. The last line is the
+    verdict and the next command.
 
     Exits with 0 only if a run could start here, else with the code of the run that could not: 1 the
     database, 2 settings, repository or tasks, 4 a login or a key, 5 a missing program, 6 another run.
@@ -41,8 +40,6 @@ def doctor(every: bool, settings: CommandSettings, output: Printer) -> int:
 
     from segue.runtime.doctor import examine
 
-    if output.json:
-        refuse_unused("--json prints every agent", "every")
     found = asyncio.run(examine(settings.look(say=False)))
     if output.json:
         output.data(found.as_data())
@@ -64,8 +61,6 @@ def _rows(checks: Iterable[HealthCheck], last: str, every: bool) -> Iterator[tup
         yield mark, check.what, short_paths(check.detail)
         if every and check.agent and check.agent.can:
             yield "", "", describe_abilities(check.agent.can)
-        if check.agent and check.agent.behaviour:
-            yield "", "", check.agent.behaviour
         if check.agent and check.agent.untold:
             yield "", "", f"does not tell {', or '.join(check.agent.untold)}"
         if check.fix and not check.ok and check.fix not in named:

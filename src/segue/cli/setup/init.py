@@ -14,9 +14,7 @@ from segue.cli.terminal.output import Printer
 if TYPE_CHECKING:
     from segue.runtime.app import App
 
-_HEAD = (
-    "# What Segue found here, and why. All settings: `segue config list --all`, `segue config explain NAME`."
-)
+_HEAD = "# What Segue found here, and why. All settings: segue config list --all"
 Line = tuple[str, Any, str]
 """A setting, its value, and the reason; without a value, the line is a comment."""
 
@@ -40,7 +38,7 @@ def init(dry_run: bool, settings: CommandSettings, output: Printer) -> None:
         raise UsageError(
             f"{target} already exists.",
             kept="It was not changed.",
-            hint="See what it says: segue config list   Change it: segue config set NAME VALUE",
+            hint="See what is set: segue config list",
         )
     found = find_lines(settings.look(say=False))
     if dry_run:

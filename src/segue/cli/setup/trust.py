@@ -24,7 +24,7 @@ def trust(yes: bool, show: bool, revoke: bool, settings: CommandSettings, output
     Settings of segue.toml that start programs, open connections or move files count only after you allowed
     them. You are asked again when they change, no matter who changed them. Your own config.toml, environment
     variables and options on the command line need no trust. For one call, and in CI: `segue run --trust`,
-    or SEGUE_TRUST=1. See `segue help trust`.
+    or SEGUE_TRUST=1. See `docs/guides/trust.md`.
 
     \b
     Examples:

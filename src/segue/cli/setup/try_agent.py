@@ -1,4 +1,4 @@
-"""`segue agent try`: send one prompt to an agent in a throwaway repository."""
+"""`segue try`: send one prompt to an agent in a throwaway repository."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def try_(
 
     \b
     Examples:
-      segue agent try claude "Write hello.py, a script that greets the world."
-      segue agent try codex "How would you add tests here?" --mode plan
-      segue agent try scripted "Anything" --keep /tmp/trial
+      segue try claude "Write hello.py, a script that greets the world."
+      segue try codex "How would you add tests here?" --mode plan
+      segue try scripted "Anything" --keep /tmp/trial
     """
     import asyncio
     import shutil
@@ -82,7 +82,7 @@ def _read_prompt(prompt: str) -> str:
 
     asked = sys.stdin.buffer.read().decode("utf-8", "replace") if prompt == "-" else prompt
     if not asked.strip():
-        raise UsageError("The prompt is empty.", hint='segue agent try NAME "Write hello.txt"')
+        raise UsageError("The prompt is empty.", hint='segue try NAME "Write hello.txt"')
     return asked
 
 

@@ -25,6 +25,7 @@ from segue.domain.events import (
     AgentThought,
     AgentTool,
     BaseChecked,
+    BudgetPassed,
     Event,
     NoticeGiven,
     PatchMade,
@@ -43,6 +44,7 @@ from segue.system.files import check_way
 
 _WARNINGS = (
     StateImported,
+    BudgetPassed,
     NoticeGiven,
     BaseChecked,
     RunParked,
@@ -55,7 +57,7 @@ _SILENT = (AgentOutput, AgentRaw, AgentText, AgentThought, AgentTool, PatchMade)
 _FIELDS = (
     *("task", "phase", "attempt", "agent", "model", "argv0", "pid", "exit_code", "signal", "adopted"),
     *("duration", "ok", "ms", "commit", "state", "note", "text", "line", "until", "done", "reason"),
-    *("attempts", "findings", "dismissed", "failure", "round", "remaining", "source", "repo", "flow"),
+    *("attempts", "findings", "failure", "round", "remaining", "source", "repo", "flow"),
     *("command", "bytes", "service", "seconds", "stderr"),
 )
 """The fields a record may contain; all others are left out of the log."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -16,14 +17,13 @@ from msgspec import Struct
 
 from segue.cli.terminal.table import cut, draw, print_wrapped
 from segue.domain.errors import SegueError
-from segue.domain.pattern import pattern
 from segue.domain.text import clean as clean
 from segue.system.programs import find_inside
 
 AGENT_VARIABLES = ("AI_AGENT", "AGENT", "CLAUDECODE", "VSCODE_AGENT", "CURSOR_AGENT")
 """When one of these is set, an agent reads the output: print no animation and no colour."""
 
-_HIDDEN = pattern("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_HIDDEN = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 """Bytes of a path that are no text, control characters, and what hides text or turns its direction."""
 
 

@@ -14,6 +14,7 @@ from segue.domain.events import (
     AgentReplaced,
     AgentStuck,
     BaseChecked,
+    BudgetPassed,
     DiagnosticRun,
     Event,
     NoticeGiven,
@@ -97,6 +98,7 @@ _NEWS: tuple[type[Event], ...] = (
     DiagnosticRun,
     PlanRevised,
     StateImported,
+    BudgetPassed,
     NoticeGiven,
     TaskCollided,
 )

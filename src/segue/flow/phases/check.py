@@ -32,7 +32,7 @@ from segue.flow.disputes import (
     words_of,
 )
 from segue.flow.escalation import escalate
-from segue.flow.evidence import checks_verdict, clean_result, store_result
+from segue.flow.evidence import checks_verdict, clean_result, refuse_switched_off, store_result
 from segue.flow.exam import ask_again, work_beside
 from segue.flow.phase import CHECK
 from segue.flow.ratchet import (
@@ -58,7 +58,8 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
             if asked is not None:
                 return asked
             continue
-        if await drop_wrong_tests(context, state, failed):
+        is_refused = any(result.state is CheckState.CONTESTED for result in failed)
+        if not is_refused and await drop_wrong_tests(context, state, failed):
             continue
         verdict = state.verdict = checks_verdict(results)
         if any(result.state is CheckState.BROKEN for result in failed):
@@ -169,6 +170,8 @@ async def _run_checks(
         )
         result = await explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context.redact, result)
+        if not has_judges(context):  # they are asked about it
+            result = refuse_switched_off(result)
         results.append(result)
         await store_result(context, state, key, result, began)
     for scenario in scenarios_of(context, task):

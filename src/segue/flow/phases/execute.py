@@ -10,6 +10,7 @@ from segue.domain.job import Mode, Prompt
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.results import LaunchOutput
 from segue.domain.task import TaskKind
+from segue.flow.begin import follow_commits
 from segue.flow.commit import commit_phase
 from segue.flow.context import RunContext
 from segue.flow.earlier import describe_earlier
@@ -49,6 +50,7 @@ async def plan(context: RunContext, state: TaskState) -> PhaseEnd:
             attempt.output = edited or _read_plan(outcome)
     result = attempts.result
     state.plan = result.output.text
+    await follow_commits(context, state)
     return PhaseEnd(result.ok, "" if result.ok else result.output.verdict.reason)
 
 

@@ -56,8 +56,8 @@ async def _stop_for_approval(context: RunContext, building: Building) -> None:
     raise AtPlan(
         f"The run waits for you to approve the plan: {text}.",
         kept="The plan is stored; nothing was built yet.",
-        hint=f"Look: segue task edit --run {run}   Approve: segue resume {run}   "
-        f'Reject: segue task comment plan "WHAT SHOULD BE DIFFERENT" --run {run}, then resume',
+        hint=f"Look: segue status {run}   Approve: segue resume {run}   "
+        f'Reject: segue task say plan "WHAT SHOULD BE DIFFERENT" --run {run}, then resume',
     )
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from segue.domain.errors import Unfinished
 from segue.domain.events import NoticeGiven, Reviewed, ReviewerRan
 from segue.domain.job import Mode
-from segue.domain.results import Dismissal, ReviewOutput, StepFacts, StepResult
+from segue.domain.results import ReviewOutput, StepFacts, StepResult
 from segue.domain.verdict import Finding, ReviewerCall
 from segue.flow.commit import commit_phase
 from segue.flow.context import Reviewing, RunContext
@@ -94,18 +94,14 @@ class _Rounds:
         async def work(token: str) -> StepResult[ReviewOutput]:
             subject = self._subject(token)
             said = await self._reviewing.reviewer.review(subject, again=again)
-            kept, dismissed = self._reviewing.triage(said.findings)
-            if dismissed:
-                await self._reviewing.reviewer.dismiss(subject, dismissed)
             await self._tell_calls(key)
             output = ReviewOutput(
-                tuple(kept),
-                tuple(Dismissal.of(finding, reason) for finding, reason in dismissed),
+                said.findings,
                 said.failure,
                 said.needs_human,
                 self._context.redact(said.output),
             )
-            event = Reviewed(task, number, len(kept), len(dismissed), said.failure)
+            event = Reviewed(task, number, len(said.findings), said.failure)
             await self._context.emit(event, key)
             if said.needs_human or (said.failure and is_last):
                 raise self._unfinished(said.failure)

@@ -6,11 +6,11 @@ from segue.domain.results import SnapshotOutput
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Evidence, Result, Verdict
 from segue.domain.workspace import Snapshot
-from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round, choose, what_follows
+from segue.flow.actions import ACTIONS, COUNTED, Resolution, Round, what_follows
 from segue.flow.commit import send_back
 from segue.flow.context import RunContext
 from segue.flow.escalation import escalate
-from segue.flow.judging import ask_judges, no_verdict
+from segue.flow.judging import ask_judge, no_verdict
 from segue.flow.phase import VERIFY
 from segue.flow.phases.check import check
 from segue.flow.state import PhaseEnd, TaskState
@@ -26,7 +26,7 @@ async def verify(context: RunContext, state: TaskState) -> PhaseEnd:
         if not checked.ok:
             return checked
         evidence = await _evidence(context, state)
-        found = await ask_judges(context, judging, state, VERIFY, state.task, evidence)
+        found = await ask_judge(context, judging, state, VERIFY, state.task, evidence)
         if found.failure is not None:
             raise no_verdict(context, state, found.verdict.reason)
         state.verdict = found.verdict
@@ -45,9 +45,9 @@ async def _act(context: RunContext, state: TaskState, verdict: Verdict) -> Phase
     if verdict.action is Action.STOP:
         return failed
     building = context.building
-    now = await choose(Round(context, building, state, verdict)) if building else None
+    now = Round(context, building, state, verdict) if building else None
     limit = context.policy.resolutions
-    action = what_follows(now.verdict if now else verdict, state.resolutions, limit, chooses=now is not None)
+    action = what_follows(verdict, state.resolutions, limit, chooses=now is not None)
     if action is Action.STOP:
         return failed
     if action in COUNTED:

@@ -74,7 +74,7 @@ class _End(Enum):
     NOTICED = auto()
     SURVIVED = auto()
     UNBUILT = auto()
-    """It cannot be built, so it says nothing."""
+    """It cannot be built, or takes too long, so it says nothing."""
 
 
 async def measure(
@@ -321,7 +321,7 @@ class _Trial:
             async with asyncio.timeout(self._limit if only or not self._only else patience(self._whole)):
                 seen = await self._run({mutant.path: mutant.text}, only, False)
         except TimeoutError:
-            return _End.NOTICED
+            return _End.UNBUILT
         proving = self._proving if only or not self._only else ()
         end = _ended(seen, proving, mutant.unbuilt)
         if end is _End.NOTICED and _is_asserted(seen, proving):
@@ -386,5 +386,7 @@ def _ended(seen: Observed, proving: Collection[str], unbuilt: str) -> _End:
         return _End.NOTICED
     if all(one is TestOutcome.PASSED for one in outcomes) if outcomes else seen.exit_code == 0:
         return _End.SURVIVED
+    if seen.exit_code is None:
+        return _End.UNBUILT
     said = "\n".join((seen.output, *(case.message for case in tests.values() if case.whole_file)))
     return _End.UNBUILT if unbuilt and re.search(unbuilt, said, re.M) else _End.NOTICED

@@ -6,14 +6,24 @@ from collections.abc import Mapping
 
 from segue.proof.runners.junit import read_junit
 from segue.proof.runners.runner import Project, Runner, Stage, copy_hook, place_hook, read_reports
+from segue.system.beneath import read_below
 
 _LAUNCHERS = {"TOX_OVERRIDE": "testenv.pass_env+=PYTEST_ADDOPTS,PYTHONPATH,NODE_OPTIONS"}
 """Tox hides variables from what it starts."""
-_QUIET = "-p no:cacheprovider --continue-on-collection-errors"
+_SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", "Makefile", "makefile")
+_NO_CACHE = "-p no:cacheprovider"
 
 
 def _has_python(project: Project) -> bool:
     return any(path.endswith(".py") for path in project.paths)
+
+
+def _words(stage: Stage) -> str:
+    """Return options for pytest: its cache is outside the tree, where the project does not go without one."""
+    texts = (read_below(stage.tree, stage.tree / name) for name in _SETTINGS)
+    has_none = any(b"no:cacheprovider" in text for text in (" ".join(stage.argv).encode(), *texts))
+    cache = _NO_CACHE if has_none else f"-o cache_dir={stage.reports}/{stage.token}-cache"
+    return f"{cache} --continue-on-collection-errors"
 
 
 def _copy_probes(stage: Stage) -> Mapping[str, object]:
@@ -26,7 +36,7 @@ def _copy_probes(stage: Stage) -> Mapping[str, object]:
 
 def _arm_pytest(stage: Stage) -> Mapping[str, str]:
     """Copy the plugin under a random name."""
-    words = f"-p {stage.token} {_QUIET}"
+    words = f"-p {stage.token} {_words(stage)}"
     known = {**_copy_probes(stage), "words": words}
     place_hook(stage, "pytest_plugin.py", f"{stage.token}.py", known)
     return {"PYTEST_ADDOPTS": words, "PYTHONPATH": str(stage.hooks), **_LAUNCHERS}
@@ -40,7 +50,7 @@ PYTEST = Runner(
 
 def _arm_junit(stage: Stage) -> Mapping[str, str]:
     """Ask for a report outside the tree."""
-    return {"PYTEST_ADDOPTS": f"--junitxml={stage.reports}/{stage.token}.xml {_QUIET}", **_LAUNCHERS}
+    return {"PYTEST_ADDOPTS": f"--junitxml={stage.reports}/{stage.token}.xml {_words(stage)}", **_LAUNCHERS}
 
 
 def _without_report(text: str) -> str:

@@ -17,7 +17,7 @@ from segue.proof.settle.units import Check, CheckStrength, TestFile, Unit
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _IMPORT_WORDS = frozenset(["import", "from", "as", "default", "type", "require", "const", "let", "var"])
-_SWITCHED_OFF = "It fails now, and nothing runs it any more; nothing in the task asks for that."
+_SWITCHED_OFF = "It is run by nothing any more; nothing in the task asks for that."
 _CALL = re.compile(r"[\w.()'\", ]*\w\([^()=]*\)")
 """A line that calls something, and sets nothing."""
 _CALLED = re.compile(r"(\w+)\(")
@@ -89,8 +89,12 @@ def _settle_unit(change: TaskChange, file: TestFile, unit: Unit, test: OldTest) 
     hides = test.contradicts and not lost  # nobody can have asked for what cannot be read
     why = "" if hides else _find_words(change, file, unit, now, lost, test)
     how = HowSettled.ASKED if why else HowSettled.UNSETTLED
-    off = not why and test.breaks and change.is_switched_off(file.path, unit)
-    why = why or (_SWITCHED_OFF if off else _what_is_lost(now, lost, test))
+    is_removed = now is None and not (lost and _is_as_strong(lost, _fresh_in_file(change, file)))
+    is_unrun = change.is_switched_off(file.path, unit)
+    off = not why and ((test.is_silent and test.decides) or (test.breaks and (is_removed or is_unrun)))
+    off = off and not test.is_known
+    is_unseen = off and is_unrun and not test.is_silent
+    why = why or (_SWITCHED_OFF if is_unseen else _what_is_lost(now, lost, test))
     return ChangedTest(path, line, test.id, how, why, off)
 
 

@@ -133,6 +133,7 @@ def _old_tests(decision: Decision, runs: Runs, touched: Collection[str]) -> list
                 key,
                 case.file,
                 was_red=case.outcome is TestOutcome.FAILED,
+                is_known=key in runs.known.tests,
                 decides=decides,
                 is_silent=after is not None and after.outcome is TestOutcome.SKIPPED,
                 ran=then is not None and key in then.tests,

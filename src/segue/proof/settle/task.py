@@ -28,6 +28,8 @@ class OldTest(Struct, frozen=True):
     file: str
     was_red: bool = False
     """Whether it failed at the base."""
+    is_known: bool = False
+    """Whether it failed before the run, so that it counts for nobody."""
     decides: bool = True
     """Whether its old version fails with the new code, or cannot be run any more."""
     is_silent: bool = False

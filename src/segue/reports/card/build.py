@@ -21,13 +21,13 @@ from segue.domain.events import (
     TaskEnded,
     VerdictGiven,
 )
-from segue.domain.proof import CheckResult, IndependentTests, Proof, Tampering
-from segue.domain.results import TOGETHER, CombinedOutput, ReviewOutput, read_as
+from segue.domain.proof import CheckResult, Proof, Tampering
+from segue.domain.results import ReviewOutput, read_as
 from segue.domain.run import Run
-from segue.domain.statement import describe_level, list_marks, name_level, state_proof
+from segue.domain.statement import MEANINGS, list_marks, name_level, state_proof
 from segue.domain.task import Task
 from segue.domain.verdict import CONTESTED, CriterionVerdict, Finding
-from segue.flow.phase import EXAM, PHASES
+from segue.flow.phase import PHASES
 from segue.prompts.judge import criteria_of
 from segue.reports.card.card import CheckCard, CriterionCard, ProofCard
 from segue.view.load import load_view
@@ -53,22 +53,12 @@ _SAME = ("title", "state", "kind", "commit", "branch", "agent_id", "url", "attem
 _NOT_RECORDED = "No proof was recorded."
 
 
-def find_combined(store: Store, run: Run) -> list[tuple[str, IndependentTests]]:
-    """Return the tests that combine tasks, each with the name of the group of tasks."""
-    ended = [step for step in store.steps(run.id) if step.phase == EXAM.name and step.output]
-    groups = [step for step in ended if step.key.startswith(TOGETHER)]
-    found = {step.key.split("/")[1]: read_as(CombinedOutput, step.output).tests for step in groups}
-    return [(f"together {name}", tests) for name, tests in found.items() if tests is not None]
-
-
 class _Evidence(Struct):
     """What was observed about one task, as far as it still counts."""
 
     agents: dict[str, None] = field(default_factory=dict)
     criteria: tuple[CriterionVerdict, ...] = ()
     judge: str = ""
-    voters: dict[str, None] = field(default_factory=dict)
-    """Who judged: a panel's conclusion names nobody."""
     contest: tuple[str, bool] | None = None
     """Who decided about contested files, and whether the task asked for the change."""
     checks: dict[tuple[str, str], CheckResult] = field(default_factory=dict)
@@ -129,8 +119,7 @@ def _take(known: _Evidence, event: Event, step: str | None, who: str) -> None:
             if judged and judged[0].key == CONTESTED:
                 known.contest = who, judged[0].met
             elif judged:
-                known.voters.update({who: None} if who else {})
-                known.criteria, known.judge = judged, who or ", ".join(known.voters)
+                known.criteria, known.judge = judged, who
         case CheckRun():
             if step != known.checked:
                 known.checks, known.checked = {}, step
@@ -181,7 +170,7 @@ def _build_card(
         not_shown=said.not_shown if said else (),
         look_at=said.look_at if said else (),
         conclusion=task.conclusion,
-        meaning=describe_level(proof) if proof else unproven,
+        meaning=MEANINGS[proof.level] if proof else unproven,
         missing=() if task.state in ("done", "unchanged") else tuple(_name_missing(task, criteria, cards)),
         reasons=shown.reasons if shown else (),
         decided_by=decided_by,
@@ -195,7 +184,6 @@ def _build_card(
         dropped=shown.dropped if shown else (),
         mutants=shown.mutants if shown else None,
         held=shown.held if shown else None,
-        against_old=shown.against_old if shown else None,
         base=shown.base if shown else "",
         tree=shown.tree if shown else "",
         agents=tuple(known.agents),
@@ -203,6 +191,7 @@ def _build_card(
         seconds=None if task.started is None else task.work_ms / 1000,
         tokens=task.usage.tokens,
         cost_usd=task.usage.cost_usd,
+        over_budget=task.over_budget,
     )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from segue.domain.proof import (
-    AgainstOld,
     ChangedTest,
     CheckResult,
     CheckState,
@@ -137,8 +136,6 @@ class ProofCard(msgspec.Struct, frozen=True, kw_only=True):
     """Mutants of the changed lines, and how many of them the tests noticed."""
     held: tuple[int, int] | None
     """Proofs of earlier tasks that were run again, and how many of them still hold."""
-    against_old: AgainstOld | None
-    """Old code against new, where the task asks for the same behaviour."""
     base: str
     tree: str
     commit: str | None
@@ -155,6 +152,8 @@ class ProofCard(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None
     tokens: int
     cost_usd: float | None
+    over_budget: str = ""
+    """By how much that is more than a cap allows."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what programs read."""

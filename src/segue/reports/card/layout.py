@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from segue.domain.amounts import format_count, format_duration, format_quantity, list_some
-from segue.domain.proof import AgainstOld, ChangedTest, CheckState, Seal, Tampering
+from segue.domain.proof import ChangedTest, CheckState, Seal, Tampering
 from segue.domain.text import clean
 from segue.domain.verdict import Finding
 from segue.reports.card.card import CheckCard, ContestedCard, CriterionCard, ProofCard
 
 _LISTED = 10
-_DIFFERENCES = 20
 """Tests, files or sentences of one list; the JSON has all."""
 _SIGNS = {
     CheckState.PASSED: "✓",
@@ -58,7 +57,6 @@ def lay_out(card: ProofCard) -> CardLayout:
         CardSection("Not stronger because", tuple(CardItem("-", text) for text in card.reasons[:_LISTED])),
         CardSection("Criteria", tuple(map(_show_criterion, card.criteria))),
         CardSection("Checks", tuple(map(_show_check, card.checks))),
-        CardSection("Old against new", tuple(_compare_with_old(card.against_old))),
         CardSection("Tampering", tuple(map(_show_tampering, card.tampering))),
         CardSection("Open review findings", tuple(_show_findings(card))),
         CardSection("Supporting evidence", tuple(CardItem("-", text) for text in _support(card))),
@@ -93,6 +91,7 @@ def _list_facts(card: ProofCard) -> Iterator[tuple[str, str]]:
         "cloud agent": " ".join(filter(None, (card.agent_id, card.url))),
         "sandbox": card.isolation,
         "used": ", ".join(_list_usage(card)) or "nothing",
+        "over budget": card.over_budget,
         "commit": card.commit,
         "branch": card.branch,
     }
@@ -172,17 +171,6 @@ def _describe_contested(one: ContestedCard) -> str:
         return f"contested: {one.path}{tests}; nobody has decided yet"
     asked = "the task asked for it" if one.asked_for else "the task did not ask for it"
     return f"contested: {one.path}{tests}; {one.decided_by} decided: {asked}"
-
-
-def _compare_with_old(found: AgainstOld | None) -> Iterator[CardItem]:
-    if not found:
-        return
-    if found.functions:
-        said = "differ" if found.differences else "all give the same"
-        what = f"{list_some(found.functions, _LISTED)}, {format_count(found.inputs, 'input')}: {said}"
-        yield CardItem("!" if found.differences else "✓", what, found.differences[:_DIFFERENCES])
-    for text in found.not_compared[:_LISTED]:
-        yield CardItem("-", f"not compared: {text}")
 
 
 def _show_tampering(found: Tampering) -> CardItem:

@@ -41,7 +41,7 @@ def _is_answer(card: ProofCard) -> bool:
 def write_title(title: str, cards: Sequence[ProofCard]) -> str:
     """Return one line that says what the work is about: the goal, or the tasks where that is only a file."""
     names = [plain(card.title, _LONGEST_TITLE) for card in cards if card.state != _GONE]
-    if _FILE.fullmatch(title) or not title:
+    if names and (_FILE.fullmatch(title) or not title):
         title = "; ".join(names[:2]) or title
         if len(title) > _LONGEST_TITLE:
             title = names[0]

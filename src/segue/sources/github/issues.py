@@ -15,7 +15,7 @@ from segue.domain.task import Notice, Task
 from segue.domain.text import clean, plain
 from segue.domain.verdict import Criterion
 from segue.sources.github.address import IssueList
-from segue.system.github import MEMBERS, GithubLabel, GithubUser
+from segue.system.github import MEMBERS, GithubLabel
 from segue.system.http.rest import Refused, Rest
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -90,22 +90,10 @@ def _lines(text: str) -> Iterator[str]:
 _MOST = 1000
 _MOST_BLOCKERS = 100
 _TITLE = 200
-_EDITED = """\
-query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { issue(number: $number) {
-    lastEditedAt editor { login }
-    timelineItems(last: 100, itemTypes: [LABELED_EVENT, RENAMED_TITLE_EVENT]) { nodes { __typename
-      ... on LabeledEvent { createdAt label { name } }
-      ... on RenamedTitleEvent { createdAt actor { login } } } } } }
-}"""
 
 
 class _Blockers(Struct, frozen=True):
     total_blocked_by: int = 0
-
-
-class _Parts(Struct, frozen=True):
-    total: int = 0
 
 
 class Issue(Struct, frozen=True, kw_only=True):
@@ -116,23 +104,11 @@ class Issue(Struct, frozen=True, kw_only=True):
     body: str | None = None
     state: str = "open"
     html_url: str = ""
-    user: GithubUser | None = None
     author_association: str = "NONE"
     labels: tuple[GithubLabel, ...] = ()
     pull_request: dict[str, Any] | None = None
     issue_dependencies_summary: _Blockers | None = None
-    sub_issues_summary: _Parts | None = None
     repository_url: str = ""
-
-    @property
-    def label_names(self) -> tuple[str, ...]:
-        """Its labels."""
-        return tuple(label.name for label in self.labels)
-
-    @property
-    def author(self) -> str:
-        """Who opened it."""
-        return self.user.login if self.user else "ghost"
 
 
 class ReadIssues(Struct, frozen=True):
@@ -144,12 +120,11 @@ class ReadIssues(Struct, frozen=True):
     """Where people look at each issue."""
 
 
-async def read_issues(rest: Rest, graphql: Rest, wanted: IssueList) -> ReadIssues:
+async def read_issues(rest: Rest, wanted: IssueList) -> ReadIssues:
     """Read the issues that are meant, with what they wait for; raises SourceError."""
     notices: list[Notice] = []
     found = await _list(rest, wanted, notices)
     found = _keep_known_authors(found, wanted, notices)
-    found = await _drop_edited(graphql, found, wanted, notices)
     waits = {issue.number: await _find_waits(rest, wanted, issue, notices) for issue in found}
     open_ones = await _find_open(rest, wanted, found, waits)
     kept = _drop_blocked(found, wanted, waits, open_ones, notices)
@@ -166,10 +141,10 @@ async def _list(rest: Rest, wanted: IssueList, notices: list[Notice]) -> list[Is
             if found[0].pull_request is not None:
                 raise SourceError(f"{wanted.title} is a pull request, not an issue.", hint="Name an issue")
             return found
-        if wanted.query:
-            found = await rest.list("/search/issues", Issue, "items", q=_search(wanted))
-        else:
-            found = await rest.list(f"{base}/issues", Issue, **await _filters(rest, wanted))
+        chosen = {"labels": ",".join(wanted.labels)} if wanted.labels else {}
+        found = await rest.list(
+            f"{base}/issues", Issue, state="open", sort="created", direction="asc", **chosen
+        )
     except Refused as refused:
         raise _explain(refused, wanted) from None
     found = sorted((one for one in found if one.pull_request is None), key=lambda one: one.number)
@@ -178,26 +153,6 @@ async def _list(rest: Rest, wanted: IssueList, notices: list[Notice]) -> list[Is
     if len(found) > _MOST:
         notices.append(Notice(None, f"There are {len(found)} issues; the first {_MOST} are read."))
     return found[:_MOST]
-
-
-def _search(wanted: IssueList) -> str:
-    words = [
-        f"repo:{wanted.full_name}",
-        "is:issue",
-        "is:open",
-        *(f'label:"{name}"' for name in wanted.labels),
-    ]
-    words += [f'milestone:"{wanted.milestone}"'] if wanted.milestone else []
-    return " ".join((*words, wanted.query))
-
-
-async def _filters(rest: Rest, wanted: IssueList) -> dict[str, str]:
-    chosen = {"state": "open", "sort": "created", "direction": "asc"}
-    if wanted.labels:
-        chosen["labels"] = ",".join(wanted.labels)
-    if wanted.milestone:
-        chosen["milestone"] = str(await _find_milestone(rest, wanted))
-    return chosen
 
 
 async def _find_unknown_labels(rest: Rest, wanted: IssueList) -> list[Notice]:
@@ -214,22 +169,6 @@ async def _find_unknown_labels(rest: Rest, wanted: IssueList) -> list[Notice]:
     ]
 
 
-class _Milestone(Struct, frozen=True):
-    number: int
-    title: str
-
-
-async def _find_milestone(rest: Rest, wanted: IssueList) -> int:
-    known = await rest.list(f"/repos/{wanted.full_name}/milestones", _Milestone, state="all")
-    for milestone in known:
-        if wanted.milestone in (milestone.title, str(milestone.number)):
-            return milestone.number
-    listed = ", ".join(plain(milestone.title, 60) for milestone in known[:10]) or "none"
-    raise SourceError(
-        f"{wanted.full_name} has no milestone {wanted.milestone!r}.", hint=f"There are: {listed}"
-    )
-
-
 def _explain(refused: Refused, wanted: IssueList) -> SourceError:
     if refused.status in (404, 403):
         return SourceError(
@@ -241,8 +180,8 @@ def _explain(refused: Refused, wanted: IssueList) -> SourceError:
 
 
 def _keep_known_authors(found: list[Issue], wanted: IssueList, notices: list[Notice]) -> list[Issue]:
-    """Anybody may open an issue: without a label or milestone, only those of members are taken."""
-    if wanted.is_chosen:
+    """Anybody may open an issue: only those of members are taken, and one that is named by its number."""
+    if wanted.number is not None:
         return found
     strange = [issue for issue in found if issue.author_association not in MEMBERS]
     if strange:
@@ -250,63 +189,14 @@ def _keep_known_authors(found: list[Issue], wanted: IssueList, notices: list[Not
             Notice(
                 None,
                 f"Left out, because their authors are no members of the repository: {_numbers(strange)}."
-                " To take them, put a label on them and name it: --label NAME",
+                f" To take one, name it: {wanted.address.partition('?')[0]}#{strange[0].number}",
             )
         )
     return [issue for issue in found if issue.author_association in MEMBERS]
 
 
-async def _drop_edited(
-    graphql: Rest, found: list[Issue], wanted: IssueList, notices: list[Notice]
-) -> list[Issue]:
-    """Leave out what its author, no member, has changed after a member had put the label on it."""
-    if not wanted.labels:
-        return found
-    changed = [
-        issue
-        for issue in found
-        if issue.author_association not in MEMBERS and await _is_edited(graphql, wanted, issue)
-    ]
-    if changed:
-        notices.append(
-            Notice(
-                None,
-                f"Left out, because their authors changed them after they got the label: {_numbers(changed)}."
-                " Read them, then take the label off and put it on again.",
-            )
-        )
-    return [issue for issue in found if issue not in changed]
-
-
-async def _is_edited(graphql: Rest, wanted: IssueList, issue: Issue) -> bool:
-    variables = {"owner": wanted.owner, "name": wanted.repo, "number": issue.number}
-    answer = await graphql.send(
-        "POST", "/graphql", {"query": _EDITED, "variables": variables}, dict[str, Any]
-    )
-    try:
-        facts = answer["data"]["repository"]["issue"]
-        nodes = [node for node in facts["timelineItems"]["nodes"] if node]
-    except (KeyError, TypeError):
-        return True  # what cannot be looked at is not trusted
-    names = {label.lower() for label in wanted.labels}
-    chosen = [
-        str(node["createdAt"])
-        for node in nodes
-        if node.get("__typename") == "LabeledEvent" and node["label"]["name"].lower() in names
-    ]
-    edits = [
-        str(node["createdAt"])
-        for node in nodes
-        if node.get("__typename") == "RenamedTitleEvent"
-        and (node.get("actor") or {}).get("login", issue.author) == issue.author
-    ]
-    if facts.get("lastEditedAt") and (facts.get("editor") or {}).get("login", issue.author) == issue.author:
-        edits.append(str(facts["lastEditedAt"]))
-    return bool(edits) and max(edits) > max(chosen, default="")
-
-
 async def _find_waits(rest: Rest, wanted: IssueList, issue: Issue, notices: list[Notice]) -> set[int]:
-    """Return the numbers of what an issue waits for: its text, GitHub's dependencies, and its sub-issues."""
+    """Return the numbers of what an issue waits for: its text, and GitHub's dependencies."""
     found: set[int] = set()
     elsewhere: set[str] = set()
     for repo, number in read_waits(read_body(issue.body), wanted.full_name):
@@ -314,13 +204,8 @@ async def _find_waits(rest: Rest, wanted: IssueList, issue: Issue, notices: list
             found.add(number)
         else:
             elsewhere.add(f"{repo}#{number}")
-    base = f"/repos/{wanted.full_name}/issues/{issue.number}"
-    lists = []
     if issue.issue_dependencies_summary and issue.issue_dependencies_summary.total_blocked_by:
-        lists.append(f"{base}/dependencies/blocked_by")
-    if issue.sub_issues_summary and issue.sub_issues_summary.total:
-        lists.append(f"{base}/sub_issues")
-    for place in lists:
+        place = f"/repos/{wanted.full_name}/issues/{issue.number}/dependencies/blocked_by"
         for other in await rest.list(place, Issue):
             if other.repository_url.lower().endswith(f"/repos/{wanted.full_name}".lower()):
                 found.add(other.number)

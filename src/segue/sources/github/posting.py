@@ -1,4 +1,4 @@
-"""Reports on GitHub how work on issues is going: one comment per run, edited, and one label.
+"""Reports on GitHub how work on issues is going: one comment per run, edited.
 
 A report is put into an outbox first, and sent by a thread. After a kill, or while GitHub is away, the
 next run posts it, after a look for what was posted already.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct, field
@@ -22,8 +22,6 @@ from msgspec.structs import replace
 from segue.domain.errors import SegueError, Unavailable
 from segue.domain.task import Task
 from segue.domain.text import plain_lines
-from segue.sources.github.issues import Issue
-from segue.sources.github.options import GithubSettings
 from segue.system.files import exclusive, private_folder, write_atomic
 from segue.system.github import GithubUser
 from segue.system.http.client import LOOPBACK
@@ -32,11 +30,6 @@ from segue.system.patience import outlast
 from segue.system.reading import read_file
 
 ReportState = Literal["working", "person", "done", "skipped"]
-LABELS: Mapping[str, str] = {
-    "working": "segue:working",
-    "person": "segue:needs-person",
-    "done": "segue:done",
-}
 _WRITE_PAUSE = 1.0
 """Seconds between two writes, as GitHub asks for."""
 _REASON = 1500
@@ -110,13 +103,10 @@ class Outbox:
 class OutboxSender:
     """Sends what is in an outbox, in a thread of its own, or at once."""
 
-    def __init__(
-        self, outbox: Outbox, open_rest: Callable[[], Rest], repo: str, settings: GithubSettings
-    ) -> None:
+    def __init__(self, outbox: Outbox, open_rest: Callable[[], Rest], repo: str) -> None:
         self._outbox = outbox
         self._open_rest = open_rest
         self._repo = repo
-        self._settings = settings
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._ending = threading.Event()
@@ -184,14 +174,7 @@ class OutboxSender:
 
     async def _send_report(self, rest: Rest, key: str, report: IssueReport) -> None:
         """Make the issue show the report. Doing it twice changes nothing."""
-        base = f"/repos/{self._repo}/issues/{key}"
-        issue = await rest.get(base, Issue)
-        if self._settings.comments:
-            await self._comment(rest, base, key, report)
-        if self._settings.labels:
-            await self._label(rest, base, issue, LABELS.get(report.state))
-        if self._settings.close and report.state == "done" and issue.state == "open":
-            await self._write(rest, "PATCH", base, {"state": "closed", "state_reason": "completed"})
+        await self._comment(rest, f"/repos/{self._repo}/issues/{key}", key, report)
 
     async def _comment(self, rest: Rest, base: str, key: str, report: IssueReport) -> None:
         """Write the run's comment; a question is a comment of its own, so that people are notified."""
@@ -209,16 +192,6 @@ class OutboxSender:
         elif own[0].body != body:
             place = f"/repos/{self._repo}/issues/comments/{own[0].id}"
             await self._write(rest, "PATCH", place, {"body": body})
-
-    async def _label(self, rest: Rest, base: str, issue: Issue, wanted: str | None) -> None:
-        if wanted is not None and wanted not in issue.label_names:
-            await self._write(rest, "POST", f"{base}/labels", {"labels": [wanted]})
-        for name in set(LABELS.values()) & set(issue.label_names) - {wanted}:
-            try:
-                await self._write(rest, "DELETE", f"{base}/labels/{quote(name, safe='')}")
-            except Refused as refused:
-                if refused.status != 404:  # somebody else has removed it
-                    raise
 
     async def _write(self, rest: Rest, method: str, path: str, body: Any = None) -> None:
         await rest.do(method, path, body)

@@ -22,18 +22,18 @@ from segue.sources.github.options import GithubSettings
 from segue.sources.github.posting import IssueReport, Outbox, OutboxSender, ReportState
 from segue.sources.listed import ListedSource, Reading
 from segue.sources.recognise import is_github
-from segue.system.github import find_access, open_graphql, open_rest
+from segue.system.github import find_access, open_rest
 from segue.system.http.rest import Rest, RestWords
 from segue.system.patience import outlast
 
 _READ_PATIENCE = 60.0
 """Seconds for which GitHub is waited for before a run; at work nothing waits for it."""
 _RESTORE_PATIENCE = 10.0
-_REST_WORDS = RestWords("", "GITHUB_API_URL, or api_url in [github]", "segue help issues")
+_REST_WORDS = RestWords("", "GITHUB_API_URL", "docs/guides/issues.md")
 
 
 class GithubIssues(ListedSource):
-    """The open issues of a repository with a label, belong to a milestone or are found by a query.
+    """The open issues of a repository, or those of them with a label.
 
     They are read once by each object, so that a run works on what it began with.
     """
@@ -49,7 +49,7 @@ class GithubIssues(ListedSource):
     def open(cls, request: SourceRequest) -> Self:
         """Open what was named; nothing is asked of GitHub yet."""
         if request.named is None:
-            raise UsageError("No issues were named.", hint="segue run github:OWNER/REPO --label ready")
+            raise UsageError("No issues were named.", hint="segue run github:OWNER/REPO?label=ready")
         settings = request.options.get("github") or GithubSettings()
         return cls(read_address(request.named), request.repo, request.state_dir, settings, request.redact)
 
@@ -67,7 +67,7 @@ class GithubIssues(ListedSource):
         self._read_once: tuple[ReadIssues, Reading] | None = None
         super().__init__(wanted.address, repo, state_dir)
         self.outbox = Outbox(self.state.path.with_suffix(".notes"))
-        self._sender = OutboxSender(self.outbox, self._rest, wanted.full_name, settings)
+        self._sender = OutboxSender(self.outbox, self._rest, wanted.full_name)
 
     @property
     def title(self) -> str:
@@ -118,7 +118,7 @@ class GithubIssues(ListedSource):
         return super().restore(history)
 
     def _report(self, task: Task, report: IssueReport) -> None:
-        if not (self._settings.comments or self._settings.labels or self._settings.close):
+        if not self._settings.comments:
             return
         self.outbox.enqueue(task, report)
         self._sender.wake()
@@ -141,12 +141,11 @@ class GithubIssues(ListedSource):
         return self._read_once
 
     async def _fetch(self) -> ReadIssues:
-        async with self._rest() as rest, self._rest(graphql=True) as graphql:
-            return await outlast(lambda: read_issues(rest, graphql, self.wanted), _READ_PATIENCE)
+        async with self._rest() as rest:
+            return await outlast(lambda: read_issues(rest, self.wanted), _READ_PATIENCE)
 
-    def _rest(self, graphql: bool = False) -> Rest:
-        open_api = open_graphql if graphql else open_rest
-        return open_api(find_access(self._settings.api_url), self._redact, _REST_WORDS)
+    def _rest(self) -> Rest:
+        return open_rest(find_access(), self._redact, _REST_WORDS)
 
 
 def _in_order(tasks: Sequence[Task], notices: Sequence[Notice]) -> Reading:

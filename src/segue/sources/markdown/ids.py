@@ -7,8 +7,6 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.pattern import pattern
-
 _SUFFIX = (
     r"(?:[A-Za-z][0-9]{0,2}(?![A-Za-z0-9]))?(?:\.[0-9]{1,3}[A-Za-z]?(?![A-Za-z0-9]))*"
     r"(?:-(?:[0-9]{1,3}|[A-Z])(?![\w-]))?"
@@ -21,23 +19,22 @@ _ID = rf"{_ATOM}(?:(?:[/&+–—-]|\.\.|, ?){_ATOM})*"
 # A label contains a word, everything else before an id contains none: no text can be read in two ways.
 _LABEL = r"\[(?=[^\[\]]{1,40}\])[^\w\[\]]*\w[^\[\]]*\]"
 _BEFORE = rf"(?:{_LABEL}|[^\w]|_)*?"
-_NAMED = pattern(rf"({_BEFORE})({_ID})", re.DOTALL)
-_ID_HINT = pattern("[A-Z]-?[0-9]")
+_NAMED = re.compile(rf"({_BEFORE})({_ID})", re.DOTALL)
+_ID_HINT = re.compile("[A-Z]-?[0-9]")
 """Something that every id has: quick to look for."""
-_NEXT_LABEL = pattern(r"[\s*_:：~`\]]*\[([^\[\]]{1,40})\](?!\()")
-_LABELS = pattern(r"\[([^\[\]]*\w[^\[\]]*)\]")
-_LEAD = pattern(r"(?:[\s*:：~`\])–—]|__(?=\s)|[-.,;](?=\s))*")
-_TASK_WORD = r"(?i:task|tarea|tarefa|tâche|aufgabe|compito|attività|задача|任务|任務|タスク|작업|태스크)"
-_STEP_WORD = r"(?i:step|paso|passo|étape|schritt|шаг|步骤|步驟|ステップ|단계)"
+_NEXT_LABEL = re.compile(r"[\s*_:：~`\]]*\[([^\[\]]{1,40})\](?!\()")
+_LABELS = re.compile(r"\[([^\[\]]*\w[^\[\]]*)\]")
+_LEAD = re.compile(r"(?:[\s*:：~`\])–—]|__(?=\s)|[-.,;](?=\s))*")
+_TASK_WORD = r"(?i:task)"
+_STEP_WORD = r"(?i:step)"
 # `2.1` and `4b` are tasks of their own; `2-3` and `2/3` could mean anything and are left to a person.
-_NUMBERED = pattern(
+_NUMBERED = re.compile(
     rf"[^\w\[]*(?:({_TASK_WORD})|({_STEP_WORD}))\s*(?:[#№-]\s*)?"
     r"([0-9]+(?:\.[0-9]+)*[a-zA-Z]?)(?!\w|[-–/.][0-9])[:：.)\s—–*_-]*(.*)",
     re.DOTALL,
 )
-_WORD_AND_ID = pattern(rf"\W*{_TASK_WORD}[\s:#-]+(?=[*_`\[(]*T-?[0-9])")
+_WORD_AND_ID = re.compile(rf"\W*{_TASK_WORD}[\s:#-]+(?=[*_`\[(]*T-?[0-9])")
 _LONGEST_NUMBER = 18
-_STRUCK = pattern(r"\W*~~[^~]+~~\s*(?:[(\[*—–-].*)?", re.DOTALL)
 
 
 class Named(Struct, frozen=True):
@@ -47,8 +44,6 @@ class Named(Struct, frozen=True):
     labels: tuple[str, ...]
     title: str
     before: str
-    struck: bool
-    """True if the id, or all that follows, is struck through."""
     end: int
     """Where the id ends in the text."""
 
@@ -64,8 +59,7 @@ def named(text: str) -> Named | None:
         labels.append(after[1].strip())
         place = after.end()
     rest = text[place:]
-    struck = "~~" in found[1] or is_struck(rest)
-    return Named(_key(found[2]), tuple(labels), _LEAD.sub("", rest, count=1), found[1], struck, found.end(2))
+    return Named(_key(found[2]), tuple(labels), _LEAD.sub("", rest, count=1), found[1], found.end(2))
 
 
 class Numbered(Struct, frozen=True):
@@ -98,8 +92,7 @@ def named_in_heading(text: str) -> Named | None:
     other = numbered(text)
     if other is None or other.word != "Task":
         return None
-    struck = text.lstrip().startswith("~~") or is_struck(other.title)
-    return Named(other.key, tuple(_LABELS.findall(other.title)), other.title, "", struck, other.end)
+    return Named(other.key, tuple(_LABELS.findall(other.title)), other.title, "", other.end)
 
 
 def _number(text: str) -> str | None:
@@ -112,11 +105,6 @@ def _number(text: str) -> str | None:
 def atoms(id_: str) -> tuple[str, ...]:
     """Return the single ids in a pair or a range."""
     return tuple(re.findall(_ATOM, id_))
-
-
-def is_struck(text: str) -> bool:
-    """Return whether all words are struck through, except for a remark at the end."""
-    return _STRUCK.fullmatch(text) is not None
 
 
 def _key(id_: str) -> str:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 
 from msgspec import Struct
 
 from segue.domain.errors import SourceError
-from segue.domain.pattern import pattern
 
-_END = pattern(r"\r\n|\n|\r")
-_FENCE = pattern(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
-_CODE_SPAN = pattern(r"`[^`]*`")
-_HEADING = pattern(r" {0,3}(#{1,6})(?=\s|$)(.*)", re.DOTALL)
-_LIST_ITEM = pattern(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+(?=\S)(.*)", re.DOTALL)
-_MARKS = pattern(r"[\s#>*+_`~-]*(?:[0-9]{1,9}[.)]\s+)?(?:\[[ xX]\]\s+)?[\s*_`~]*")
+_END = re.compile(r"\r\n|\n|\r")
+_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
+_CODE_SPAN = re.compile(r"`[^`]*`")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)(.*)", re.DOTALL)
+_LIST_ITEM = re.compile(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+(?=\S)(.*)", re.DOTALL)
+_MARKS = re.compile(r"[\s#>*+_`~-]*(?:[0-9]{1,9}[.)]\s+)?(?:\[[ xX]\]\s+)?[\s*_`~]*")
 _LONGEST_TITLE = 80
 
 _READABLE = {
@@ -202,20 +199,3 @@ def _ends_comment(line: str) -> bool:
 
 def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))
-
-
-def words_for(concept: str) -> str:
-    """Return how teams write something, in their languages, as a part of a regular expression."""
-    return "|".join(_load_words()[concept])
-
-
-def find_words(concept: str) -> re.Pattern[str]:
-    """Return the pattern that finds what teams write for something, whatever its case."""
-    return re.compile(words_for(concept), re.IGNORECASE)
-
-
-@cache
-def _load_words() -> dict[str, list[str]]:
-    import tomllib  # most plans need none of these words
-
-    return tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))

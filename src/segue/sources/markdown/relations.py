@@ -9,7 +9,6 @@ from itertools import pairwise
 from msgspec import Struct
 
 from segue.domain.graph import Dependency, WaitKind, find_cycles
-from segue.domain.pattern import pattern
 from segue.domain.task import Notice, Task
 
 _ID = (
@@ -17,26 +16,25 @@ _ID = (
     r"|[Tt]asks?\s+#?[0-9][0-9.]*[a-z]?(?!\w))"
 )
 _NUMBER = r"[0-9]+(?:\.[0-9]+)*[a-z]?(?![\w%.])"
-_AND = r"(?:,\s*(?:and\s+)?|(?:and|to|through|и|y|und|et)\s+|(?:[&+/–—-]|\.\.|、)\s*)"
+_AND = r"(?:,\s*(?:and\s+)?|(?:and|to|through)\s+|(?:[&+/–—-]|\.\.)\s*)"
 _IDS = rf"[\s*_`:：(\[]*({_ID}[\])*_`]*(?:\s*{_AND}(?:{_ID}|{_NUMBER})[\])*_`]*)*)"
-_AFTER = pattern(
+_AFTER = re.compile(
     r"(?i:\b(?:depend(?:s|ent|encies|ing)?(?:\s+(?:up)?on)?|requires?|after|blocked by|needs|waits? for"
-    r"|prerequisites?|follow(?:s|ing)|once|depende de|dépend de|abhängig von|nach|зависит от|после)"
-    rf"|依赖于?|依存|前提){_IDS}"
+    rf"|prerequisites?|follow(?:s|ing)|once)){_IDS}"
 )
-_BEFORE = pattern(
+_BEFORE = re.compile(
     rf"{_IDS}[\s*_`)]*(?i:\b(?:(?:un)?blocks?|precedes?|before"
     rf"|(?:must|should|has to|have to)[^.;\n]{{0,40}}before)\b)[^.;\nT]{{0,40}}?{_IDS}"
 )
-_RELATION = pattern(
+_RELATION = re.compile(
     rf"{_IDS}[\s*_`)]*(?i:\b(?:depends? (?:up)?on|requires?|needs|waits? for"
     rf"|(?:(?:comes?|runs?|is|are) )?(?:after|blocked by)))\b[^.;\nT]{{0,40}}?{_IDS}"
 )
 _READ_LINES, _READ_CHARS = 40, 2000
 """How much of a task's text, and of each line, is looked through."""
-_ARROW = pattern(r"\s*(?:→|⟶|-+>|=+>)\s*")
-_ATOM = pattern(rf"{_ID}|{_NUMBER}")
-_RANGE = pattern(r"\s*[\])*_`]*\s*(?:[-–—]|\.\.|\bto\b|\bthrough\b)\s*[\[(*_`]*\s*$")
+_ARROW = re.compile(r"\s*(?:→|⟶|-+>|=+>)\s*")
+_ATOM = re.compile(rf"{_ID}|{_NUMBER}")
+_RANGE = re.compile(r"\s*[\])*_`]*\s*(?:[-–—]|\.\.|\bto\b|\bthrough\b)\s*[\[(*_`]*\s*$")
 
 
 class TaskNames(Struct, frozen=True):

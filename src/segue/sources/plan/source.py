@@ -56,7 +56,6 @@ class PlanFile(Source):
     kind = "planfile"
     in_files = True
     run_kind = RunKind.PLAN
-    uses = ("plan_format",)
 
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
@@ -74,15 +73,14 @@ class PlanFile(Source):
         path = request.here / request.named
         check_inside(path, work_tree(request.repo))
         state = planstate.state_path(request.state_dir, path, request.repo)
-        return cls(path, request.repo, state, strict=request.options.get("plan_format") == "strict")
+        return cls(path, request.repo, state)
 
-    def __init__(self, path: Path, repo: Path, state_path: Path, strict: bool = False) -> None:
+    def __init__(self, path: Path, repo: Path, state_path: Path) -> None:
         self.path = Path(os.path.realpath(path))
         self._named = Path(os.path.abspath(path))  # noqa: PTH100 - a link is part of the contract
         self.repo = Path(os.path.realpath(repo))
         self.state_path = state_path
         self.key = planstate.pair_key(path, repo)
-        self._strict = strict
         self._last: _PlanReading | None = None
         self._known: set[str] = set()
         self._seen: tuple[object, object] = (None, None)
@@ -300,7 +298,7 @@ class PlanFile(Source):
     def _read(self) -> _PlanReading:
         data, digest = self._bytes()
         if self._last is None or self._last.digest != digest:
-            plan = parse(decode(data, str(self.path)), self._strict)
+            plan = parse(decode(data, str(self.path)))
             done = {task.key: replace(task, status=TaskStatus.DONE) for task in plan.tasks}
             self._last = _PlanReading(data, digest, plan, done)
             self._known.update(done)
@@ -341,14 +339,11 @@ class PlanFile(Source):
         lost = reading.plan.lost
         if lost:
             hint = "Fix these headings; `segue task list` shows what is understood."
-            if self._strict and _is_readable(reading):
-                hint = "Leave --plan-format strict out: then these headings are read."
             message = f"{INVALID} In {self.path} these parts belong to no task:\n{listing(lost)}"
             return SourceError(message, kept=_KEPT, hint=hint)
         if reading.plan.tasks:
             return None
-        sought = "`## Task N` heading" if self._strict else "heading such as `## Task 1` and no `- [ ]` box"
-        message = f"{INVALID} No {sought} was found in {self.path}."
+        message = f"{INVALID} No heading such as `## Task 1` and no `- [ ]` box was found in {self.path}."
         return SourceError(message, kept=_KEPT, hint="Give each task a heading such as `## Task 1`.")
 
 
@@ -356,11 +351,6 @@ def _is_settled(changed_ns: int) -> bool:
     """Return whether a file that was changed then has another time as soon as it is changed again."""
     wait = _SETTLED_FINE_NS if changed_ns % 10**9 else _SETTLED_NS
     return changed_ns < time.time_ns() - wait
-
-
-def _is_readable(reading: _PlanReading) -> bool:
-    usual = parse(reading.data.decode())
-    return bool(usual.tasks) and not usual.lost
 
 
 def _skipped(task: Task) -> Task:

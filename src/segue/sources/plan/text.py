@@ -1,27 +1,22 @@
-"""Reads the text of a plan: its tasks, what surrounds them, and what looks like a task but is none.
-
-`read_strict` goes by the one rule of the format: a task begins at a line that is exactly `## Task N`.
-"""
+"""The pieces of a plan: sections, tasks, and what is said about lines that look like tasks but are none."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
 
 from msgspec import Struct
 
 from segue.domain.errors import SourceError
-from segue.domain.pattern import pattern
 from segue.domain.task import Notice, Task
 from segue.sources.markdown.lines import find_bad_byte, plain, split_heading, without_marks
 
 INVALID = "Invalid or missing plan file."
 
-LOOKS_LIKE_TASK = pattern(r" {0,3}#{1,6}[^\w]*task[^\w]*\d", re.IGNORECASE)
-_SAYS_DONE = pattern(r"[\W_]*status[\W_]*(?:completed?|done|finished)\b", re.IGNORECASE)
-_BOX = pattern(r"\s*(?:[-*+]|[0-9]{1,9}[.)])\s+\[([ xX])\]\s")
+LOOKS_LIKE_TASK = re.compile(r" {0,3}#{1,6}[^\w]*task[^\w]*\d", re.IGNORECASE)
+_SAYS_DONE = re.compile(r"[\W_]*status[\W_]*(?:completed?|done|finished)\b", re.IGNORECASE)
+_BOX = re.compile(r"\s*(?:[-*+]|[0-9]{1,9}[.)])\s+\[([ xX])\]\s")
 
 
 class ParsedPlan(Struct, frozen=True):
@@ -42,7 +37,6 @@ class PlanSection(Struct, frozen=True):
     end: int
     key: str | None
     title: str = ""
-    is_preamble: bool = False
 
 
 def decode(data: bytes, name: str) -> str:
@@ -141,34 +135,6 @@ def listing(notices: Iterable[Notice], most: int = 20) -> str:
 
 # Lines are matched one by one, so `\s` never reaches over a line's end; ASCII keeps `٣` out.
 CANONICAL = re.compile(r"## Task\s+([0-9]+)\s*", re.ASCII)
-_CANONICAL_END = re.compile(r"## Task\s+[0-9]+", re.ASCII)
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
-_LONGEST_KEY = 18
-"""Longer numbers are nobody's task index, and beyond what other readers of the state file can hold."""
-
-
-def read_strict(text: str) -> ParsedPlan:
-    """Understand a plan by the canonical rule; what it loses is reported."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    fences = _fences(lines)
-    hashed = hashed_lines(lines)
-    sections = _sections(lines, hashed)
-    kept, lost = without_duplicates(sections)
-    notices = list(lost)
-    for notice, is_lost in _strays(lines, fences, sections, hashed):
-        notices.append(notice)
-        if is_lost:
-            lost.append(notice)
-    notices += _remarks(lines, fences, sections, hashed)
-    by_line = attrgetter("line")
-    return ParsedPlan(
-        tasks=tuple(
-            sorted((make_task(lines, section) for section in kept), key=lambda task: order(task.key))
-        ),
-        notices=tuple(sorted(notices, key=by_line)),
-        lost=tuple(sorted(lost, key=by_line)),
-        preamble=body(lines, 0, sections[0].end),
-    )
 
 
 def swallowed(
@@ -190,89 +156,9 @@ def _within(numbers: Sequence[int], start: int, end: int) -> Sequence[int]:
     return numbers[bisect_left(numbers, start) : bisect_left(numbers, end)]
 
 
-def _sections(lines: Sequence[str], hashed: Sequence[int]) -> list[PlanSection]:
-    """Cut the lines; the first section is the text before any task and may be empty."""
-    starts = [(0, None), *_starts(lines, hashed)]
-    ends = [number for number, _ in starts[1:]] + [len(lines)]
-    return [
-        PlanSection(number, end, key, is_preamble=place == 0)
-        for place, ((number, key), end) in enumerate(zip(starts, ends, strict=True))
-    ]
-
-
-def _starts(lines: Sequence[str], hashed: Sequence[int]) -> Iterator[tuple[int, str | None]]:
-    for number in hashed:
-        if _CANONICAL_END.match(lines[number]):
-            found = CANONICAL.fullmatch(lines[number])
-            key = (found[1].lstrip("0") or "0") if found else ""
-            yield number, key if 0 < len(key) <= _LONGEST_KEY else None
-
-
-def _strays(
-    lines: Sequence[str], fences: Sequence[int], sections: Sequence[PlanSection], hashed: Sequence[int]
-) -> Iterator[tuple[Notice, bool]]:
-    """Lines that look like a task heading but are not, or are in a code block; True: text is lost."""
-    for section in sections:
-        for number in _within(hashed, section.start, section.end):
-            line = lines[number]
-            if not LOOKS_LIKE_TASK.match(line):
-                continue
-            heads = number == section.start and not section.is_preamble
-            if heads and section.key is not None:
-                if fences[number]:
-                    yield Notice(number + 1, _fenced_task(line, fences[number])), False
-            elif fences[number] and not heads:
-                yield Notice(number + 1, fenced(line, fences[number])), False
-            else:
-                yield Notice(number + 1, _near_miss(line, section)), section.key is None
-
-
-def _near_miss(line: str, section: PlanSection) -> str:
-    where = f"its text belongs to Task {section.key}" if section.key else "its section belongs to no task"
-    remedy = "write `## Task N` with the number alone on the line, or leave --plan-format strict out"
-    return f"{quote(line)} is not read as a task, {where}: {remedy}."
-
-
-def _fenced_task(line: str, fence: int) -> str:
-    return (
-        f"{quote(line)} is in the code block opened on line {fence} and is read as a task even so: "
-        "indent it if it is only an example, or leave --plan-format strict out."
-    )
-
-
 def fenced(line: str, fence: int) -> str:
     """Say that a task heading in a code block is none."""
     return (
         f"{quote(line)} is in the code block opened on line {fence} and is not read as a task: "
         "move it out of the block if it should be one."
     )
-
-
-def _remarks(
-    lines: Sequence[str], fences: Sequence[int], sections: Sequence[PlanSection], hashed: Sequence[int]
-) -> Iterator[Notice]:
-    """Return notices about sections that are read correctly but may surprise."""
-    for section in sections:
-        if section.key is None and not section.is_preamble:
-            continue
-        if section.key is not None:
-            yield from swallowed(lines, fences, section, hashed)
-            if not body(lines, section.start + 1, section.end):
-                yield Notice(section.start + 1, f"Task {section.key} has no text.")
-        yield from says_done(lines, section)
-
-
-def _fences(lines: Sequence[str]) -> list[int]:
-    """Return for each line which line opened the code block it is in, else 0."""
-    inside = [0] * len(lines)
-    opener, opened = "", 0
-    for number, line in enumerate(lines):
-        found = _FENCE.match(line) if line.lstrip(" ")[:1] in ("`", "~") else None
-        if opened:
-            inside[number] = opened
-            if found and found[1].startswith(opener) and not found[2].strip():
-                opened = 0
-        elif found:
-            opener, opened = found[1], number + 1
-            inside[number] = opened
-    return inside

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.amounts import format_count
-from segue.domain.pattern import pattern
 from segue.domain.task import Notice, Task, TaskStatus
 from segue.sources.markdown.ids import named_in_heading, numbered
 from segue.sources.markdown.lines import hidden_by, plain, split_heading, split_lines
@@ -27,19 +26,18 @@ from segue.sources.plan.text import (
     make_task,
     order,
     quote,
-    read_strict,
     says_done,
     swallowed,
     without_duplicates,
 )
 
-_HEADING_BOX = pattern(r"(?:[-*+]\s+)?\[([ xX])\]\s+")
-_BOX = pattern(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+\[([ xX~-])\]\s+(?=\S)(.*)", re.DOTALL)
-_CHECKLIST = pattern(r"check-?\s?list|accept|criteri|definition of done|prerequisit", re.IGNORECASE)
-_GROUP_NUMBER = pattern(r"\w[^\W\d]*\s*#?([0-9]+)")
-_STEP = pattern(r"\b[Ss]tep(?=s?\s+#?[0-9])")
-_PHASE = pattern(r"\b(?:phase|milestone|stage|sprint|part)\b", re.IGNORECASE)
-_DIGITS = pattern(r"0*([0-9]{1,18}(?:\.[0-9]+)*[a-z]?)")
+_HEADING_BOX = re.compile(r"(?:[-*+]\s+)?\[([ xX])\]\s+")
+_BOX = re.compile(r"(\s*)(?:[-*+•]|[0-9]{1,9}[.)])\s+\[([ xX~-])\]\s+(?=\S)(.*)", re.DOTALL)
+_CHECKLIST = re.compile(r"check-?\s?list|accept|criteri|definition of done|prerequisit", re.IGNORECASE)
+_GROUP_NUMBER = re.compile(r"\w[^\W\d]*\s*#?([0-9]+)")
+_STEP = re.compile(r"\b[Ss]tep(?=s?\s+#?[0-9])")
+_PHASE = re.compile(r"\b(?:phase|milestone|stage|sprint|part)\b", re.IGNORECASE)
+_DIGITS = re.compile(r"0*([0-9]{1,18}(?:\.[0-9]+)*[a-z]?)")
 _DONE = {"x": TaskStatus.DONE, "X": TaskStatus.DONE, "-": TaskStatus.SKIPPED, "~": TaskStatus.CANCELLED}
 
 
@@ -55,10 +53,9 @@ class _PlanHeading(Struct, frozen=True):
     mark: str = " "
 
 
-def parse(text: str, strict: bool = False) -> ParsedPlan:
-    """Understand a plan in any of the usual shapes, or by the one strict rule."""
-    text = text.removeprefix("\ufeff")
-    plan = read_strict(text) if strict else _read_usual(text)
+def parse(text: str) -> ParsedPlan:
+    """Understand a plan in any of the usual shapes."""
+    plan = _read(text.removeprefix("\ufeff"))
     return replace(plan, tasks=_with_waits(plan))
 
 
@@ -77,7 +74,7 @@ def _with_waits(plan: ParsedPlan) -> tuple[Task, ...]:
     return tuple(found)
 
 
-def _read_usual(text: str) -> ParsedPlan:
+def _read(text: str) -> ParsedPlan:
     """Tasks come before steps, headings before boxes."""
     lines = split_lines(text)
     hidden = hidden_by([*lines, ""])

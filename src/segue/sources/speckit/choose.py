@@ -1,4 +1,4 @@
-"""Decides which lines of a tasks.md are its tasks, where boxes, headings, tables and lists meet.
+"""Decides which boxes of a tasks.md with ids are its tasks.
 
 Also reads what the file says about a phase: its goal, its purpose, the checkpoint at its end.
 """
@@ -6,32 +6,28 @@ Also reads what the file says about a phase: its goal, its purpose, the checkpoi
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
-from segue.domain.task import Notice, TaskStatus
+from segue.domain.task import Notice
+from segue.sources.markdown.boxes import Box
 from segue.sources.markdown.ids import atoms, named, numbered
-from segue.sources.markdown.lines import Heading, Line, find_words, heading, list_item, plain
-from segue.sources.markdown.marks import Form, status_line
-from segue.sources.markdown.shapes import Shape, TaskLine
+from segue.sources.markdown.lines import Heading, Line, heading, list_item, plain
 
-PHASE = find_words("phase")
-_CHECKLIST = find_words("checklist")
-_CHECKS = find_words("checks")
-_ABOUT_TASKS = find_words("about tasks")
-_SHOWN_ROWS = 12
+PHASE = re.compile(r"phase", re.IGNORECASE)
+_CHECKLIST = re.compile(r"check-?\s?list", re.IGNORECASE)
+_CHECKS = re.compile(
+    r"accept|criteri|definition of done|validat|verif|review|\bgates?\b|prerequisit|deploy|success",
+    re.IGNORECASE,
+)
 
 
 class Chosen(Struct, frozen=True):
-    """The lines that are tasks, in order; or `rivals`, two lists of the same tasks to choose from."""
+    """The boxes that are tasks, in order."""
 
-    tasks: tuple[TaskLine, ...]
+    tasks: tuple[Box, ...]
     notices: tuple[Notice, ...] = ()
-    rivals: tuple[tuple[TaskLine, ...], ...] = ()
-    about: Mapping[str, TaskLine] = field(default_factory=dict)
-    """Headings whose sections say more about a task, by its id."""
 
 
 def is_checklist(headings: Sequence[Heading]) -> bool:
@@ -43,184 +39,18 @@ def is_checklist(headings: Sequence[Heading]) -> bool:
     )
 
 
-def choose(found: Sequence[TaskLine], lines: Sequence[Line], which: int | None) -> Chosen:
-    """Return the tasks of a file that has ids; `which` list if it has two of the same tasks."""
-    notices: list[Notice] = []
-    boxes = list(_without_references([t for t in found if t.shape is Shape.BOX and t.named], notices))
-    heads = [_with_status(t, lines) for t in found if t.shape is Shape.HEADING]
-    heads, boxes = _nest(heads, boxes, lines)
-    about: dict[str, TaskLine] = {}
-    if _same_ids(heads, boxes) and not _are_details(heads, boxes):
-        lists = sorted((heads, boxes), key=lambda tasks: tasks[0].line.number)
-        if which is None:
-            return Chosen((), tuple(notices), tuple(map(tuple, lists)))
-        chosen = lists[which - 1]
-        heads, boxes = (chosen, []) if chosen is heads else ([], chosen)
-    elif _same_ids(heads, boxes):
-        about, heads = {head.id: head for head in heads}, []
-    tasks = sorted([*heads, *boxes], key=lambda task: task.line.number)
-    known = frozenset(atom for task in tasks for atom in (task.id, *atoms(task.id)))
-    rows = [t for t in found if t.shape is Shape.ROW and not _is_about_tasks(t)]
-    items = _new_items([t for t in found if t.shape is Shape.ITEM], known)
-    if not tasks:
-        tasks = rows or items
-    else:
-        tasks = _with_rows(tasks, rows)
-        if boxes and not heads:
-            tasks = sorted([*tasks, *items], key=lambda task: task.line.number)
-            if any(box.mark.status is TaskStatus.PENDING for box in boxes):
-                why = "has no box; it is read as a task all the same."
-                notices += [Notice(item.line.number, f"{item.id} {why}") for item in items]
-        more = [row for row in rows if known.isdisjoint(atoms(row.id))]
-        tasks = sorted([*tasks, *filter(_lists_work, more)], key=lambda task: task.line.number)
-        speaks = "This row speaks of {}, which is no task of this file."
-        notices += [Notice(row.line.number, speaks.format(row.id)) for row in more if not _lists_work(row)]
-    return replace(_without_repetition(tasks, notices, which), about=about)
-
-
-def describe(rivals: Sequence[Sequence[TaskLine]]) -> str:
-    """Return two lists of the same tasks side by side."""
-    rows = [(_heading_of(1, rivals[0]), _heading_of(2, rivals[1]))]
-    by_id = [{task.id: task for task in tasks} for tasks in rivals]
-    keys = list(dict.fromkeys(task.id for tasks in rivals for task in tasks))
-    rows += [(_row(by_id[0].get(key), key), _row(by_id[1].get(key), key)) for key in keys[:_SHOWN_ROWS]]
-    width = max(len(left) for left, _ in rows)
-    text = "\n".join(f"  {left:<{width}}  │ {right}" for left, right in rows)
-    return text + (f"\n  … and {len(keys) - _SHOWN_ROWS} more" if len(keys) > _SHOWN_ROWS else "")
-
-
-def _heading_of(number: int, tasks: Sequence[TaskLine]) -> str:
-    shapes = " and ".join(sorted({task.shape.value for task in tasks}))
-    done = sum(task.mark.status is TaskStatus.DONE for task in tasks)
-    first, last = tasks[0].line.number, tasks[-1].line.number
-    return f"list {number}: {len(tasks)} {shapes}, lines {first} to {last}, {done} done"
-
-
-def _row(task: TaskLine | None, key: str) -> str:
-    if task is None:
-        return f"{key} (not here)"
-    title = plain(task.named.title if task.named else task.rest)
-    return f"{key} {task.mark.status}: {title[:34]}"
-
-
-def _without_references(boxes: Sequence[TaskLine], notices: list[Notice]) -> Iterator[TaskLine]:
-    """Leave out what a checklist says about boxes that stand elsewhere ("T001-T010 are complete")."""
-    outside = {atom for box in boxes if not is_checklist(box.headings) for atom in atoms(box.id)}
-    for box in boxes:
-        if is_checklist(box.headings) and outside.issuperset(atoms(box.id)):
-            text = f"This box of a checklist speaks of {box.id}; it is not read as a task."
-            notices.append(Notice(box.line.number, text))
-        else:
-            yield box
-
-
-def _with_status(task: TaskLine, lines: Sequence[Line]) -> TaskLine:
-    """Return a heading with the mark of the line `Status: …` below it, if it has none of its own."""
-    if task.mark.form is not Form.NONE:
-        return task
-    for index in range(task.line.number, len(lines)):
-        if heading(lines[index]):
-            break
-        if mark := status_line(lines[index]):
-            return replace(task, mark=mark)
-    return task
-
-
-def _nest(
-    heads: Sequence[TaskLine], boxes: Sequence[TaskLine], lines: Sequence[Line]
-) -> tuple[list[TaskLine], list[TaskLine]]:
-    """A heading whose section has tasks of its own is no task; a box with its own id is its mark."""
-    own: dict[int, TaskLine] = {}
-    sections: set[int] = set()
-    numbers = {head.line.number: head for head in heads}
-    kept = []
-    for box in boxes:
-        inside = [numbers[head.number] for head in box.headings if head.number in numbers]
-        same = next((head for head in inside if head.id == box.id), None)
-        if same is not None and same.line.number not in own:
-            own[same.line.number] = box
-            sections.update(head.line.number for head in inside if head is not same)
-            continue
-        sections.update(head.line.number for head in inside)
-        kept.append(box)
-    parents = {other.number for head in heads for other in head.headings[:-1] if other.number in numbers}
-    sections.update(number for number in parents if _is_empty(lines, number))
-    tasks = [head for head in heads if head.line.number not in sections]
-    merged = [
-        replace(head, mark=own[head.line.number].mark) if head.line.number in own else head for head in tasks
-    ]
-    return merged, kept
-
-
-def _is_empty(lines: Sequence[Line], number: int) -> bool:
-    """Return whether there is nothing between a heading and the next one."""
-    for index in range(number, len(lines)):
-        if heading(lines[index]) or lines[index].text.strip():
-            return heading(lines[index]) is not None
-    return True
-
-
-def _same_ids(heads: Iterable[TaskLine], boxes: Iterable[TaskLine]) -> bool:
-    return not {head.id for head in heads}.isdisjoint(box.id for box in boxes)
-
-
-def _are_details(heads: Sequence[TaskLine], boxes: Sequence[TaskLine]) -> bool:
-    """Headings without marks that say more about boxes are no list of their own."""
-    return {head.id for head in heads} <= {box.id for box in boxes} and all(
-        head.mark.form is Form.NONE for head in heads
-    )
-
-
-def _is_about_tasks(task: TaskLine) -> bool:
-    below_title = [head for head in task.headings if head.level > 1]
-    return any(_ABOUT_TASKS.search(head.text) and not PHASE.search(head.text) for head in below_title)
-
-
-def _with_rows(tasks: Sequence[TaskLine], rows: Sequence[TaskLine]) -> list[TaskLine]:
-    """Return the tasks; a heading without a mark has the one that a table has for it."""
-    marks = {row.id: row.mark for row in reversed(rows) if row.mark.form is not Form.NONE}
-    return [
-        replace(task, mark=marks.pop(task.id))
-        if task.shape is Shape.HEADING and task.mark.form is Form.NONE and task.id in marks
-        else task
-        for task in tasks
-    ]
-
-
-def _new_items(items: Sequence[TaskLine], known: Collection[str]) -> list[TaskLine]:
-    """Return the list items that are tasks of their own: others speak of tasks that stand elsewhere."""
-    seen, found = set(known), []
-    for item in items:
-        if seen.isdisjoint((item.id, *atoms(item.id))) and not _is_about_tasks(item):
-            found.append(item)
-            seen.update((item.id, *atoms(item.id)))
-    return found
-
-
-def _lists_work(row: TaskLine) -> bool:
-    """Return whether a row is a task: it has a status, or its table is in a phase."""
-    return row.mark.form is not Form.NONE or any(PHASE.search(head.text) for head in row.headings)
-
-
-def _without_repetition(tasks: Sequence[TaskLine], notices: list[Notice], which: int | None) -> Chosen:
-    """A list that was generated twice is two lists: the same ids with the same words."""
-    seen: set[tuple[str, str]] = set()
-    again = []
-    for place, task in enumerate(tasks):
-        words = (task.id, task.named.title if task.named else "")
-        if words in seen:
-            again.append(place)
-        seen.add(words)
-    if len(again) < 2 or len(again) * 2 < len(tasks) - again[0]:
-        return Chosen(tuple(tasks), tuple(notices))
-    lists = (tuple(tasks[: again[0]]), tuple(tasks[again[0] :]))
-    if which is None:
-        return Chosen((), tuple(notices), lists)
-    return Chosen(lists[which - 1], tuple(notices))
+def choose(boxes: Sequence[Box]) -> Chosen:
+    """Return the boxes with an id, without what a checklist says about others ("T001-T010 are complete")."""
+    known = [box for box in boxes if box.named]
+    outside = {atom for box in known if not is_checklist(box.headings) for atom in atoms(box.id)}
+    spoken_of = [box for box in known if is_checklist(box.headings) and outside.issuperset(atoms(box.id))]
+    text = "This box of a checklist speaks of {}; it is not read as a task."
+    notices = tuple(Notice(box.line.number, text.format(box.id)) for box in spoken_of)
+    return Chosen(tuple(box for box in known if box not in spoken_of), notices)
 
 
 _LABELLED = re.compile(r"\s*\*\*(?=\S)(.{2,60}?)\*\*\s*(.*)")
-_CHECKPOINT = find_words("checkpoint")
+_CHECKPOINT = re.compile(r"checkpoint", re.IGNORECASE)
 _MOST_CHARS = 2000
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.domain.errors import UsageError
 from segue.domain.graph import Waits
 from segue.domain.task import Notice, Task, TaskStatus
 from segue.domain.verdict import Criterion
-from segue.sources.markdown.lines import find_bad_byte, find_words, heading, plain, read_lines
+from segue.sources.markdown.lines import find_bad_byte, heading, plain, read_lines
 from segue.sources.speckit.spec import Plan, Spec, Story
 from segue.sources.speckit.tasks import BoxTask
 from segue.system.reading import leads_out, read_file
@@ -27,8 +26,8 @@ _MOST_PRINCIPLE = 280
 _MOST_CONSTITUTION = 1500
 _MOST_HINT = 100
 _MOST_CONTRACTS = 20
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
-_GOVERNANCE = find_words("governance")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_GOVERNANCE = re.compile(r"governance", re.IGNORECASE)
 """The section about amendments of a constitution, which is no rule for code."""
 _DOCUMENTS = ("spec.md", "plan.md", "data-model.md", "research.md", "quickstart.md")
 
@@ -150,31 +149,6 @@ def shorten_constitution(text: str) -> str:
     return "\n".join(shortened)
 
 
-def list_principles(text: str) -> tuple[Criterion, ...]:
-    """Return a criterion for each principle of a constitution: its innermost headings with their texts."""
-    lines = read_lines(text)
-    heads = [head for line in lines if (head := heading(line)) and head.level > 1]
-    level = max((head.level for head in heads if head.level <= 3), default=0)
-    found = []
-    for head in (head for head in heads if head.level == level and not _GOVERNANCE.search(head.text)):
-        end = next((other.number for other in heads if other.number > head.number), len(lines) + 1)
-        body = " ".join(line.text.strip() for line in lines[head.number : end - 1] if line.text.strip())
-        number, _, name = plain(head.text).partition(". ")
-        key = f"Constitution {number}" if name and len(number) < 6 else f"Constitution: {plain(head.text)}"
-        rule = f"The change keeps to the principle “{plain(head.text)}”, as far as it applies: {body}"
-        found.append(Criterion(key, rule))
-    return tuple(found)
-
-
-def check_law(text: str) -> None:
-    """Refuse to judge by a constitution that has nothing to judge by."""
-    if not list_principles(text):
-        raise UsageError(
-            "criteria has no effect: this source has no constitution with principles.",
-            hint="Fill in .specify/memory/constitution.md, or leave it out",
-        )
-
-
 def _first_sentences(text: str) -> str:
     kept = ""
     for sentence in _SENTENCE.split(text.replace("**", "")):
@@ -249,9 +223,9 @@ def _note_stories(boxes: Iterable[BoxTask], spec: Spec) -> Iterator[Notice]:
 
 
 def list_tasks(
-    boxes: Sequence[BoxTask], spec: Spec, tests_named: Mapping[str, str], waits: Waits, strict: bool
+    boxes: Sequence[BoxTask], spec: Spec, tests_named: Mapping[str, str], waits: Waits
 ) -> tuple[Task, ...]:
-    """Return the tasks with their criteria; those of a story are at its last open task, or at all if strict.
+    """Return the tasks with their criteria; those of a story are at its last open task.
 
     `tests_named` are the independent tests of stories in tasks.md; they come before those in spec.md.
     `waits` is what each task waits for.
@@ -266,7 +240,7 @@ def list_tasks(
     tasks = []
     for box in boxes:
         is_open = box.status is TaskStatus.PENDING
-        ending = [key for key in story_keys(box, spec) if strict or (is_open and counts[key] == 1)]
+        ending = [key for key in story_keys(box, spec) if is_open and counts[key] == 1]
         named = "+".join(box.stories) or spec.primary
         task = Task(box.key, box.title, box.text, box.status, box.line, named, section=box.section)
         whole = [story for key in ending if (story := spec.story(key))]

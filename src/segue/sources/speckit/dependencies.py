@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from segue.domain.graph import Dependency, WaitKind
-from segue.sources.markdown.lines import Line, find_words, heading
+from segue.sources.markdown.lines import Line, heading
 from segue.sources.markdown.relations import TaskNames, read_relations, wait_by_text
 from segue.sources.speckit.choose import PHASE
 from segue.sources.speckit.spec import stories_in
 from segue.sources.speckit.tasks import BoxTask
 
-_ABOUT_ORDER = find_words("about order")
+_ABOUT_ORDER = re.compile(r"dependenc|dependent|execution order|ordering", re.IGNORECASE)
 _STORY = r"(?:US-?|[Uu]ser [Ss]tory\s*)[0-9]{1,3}"
 _STORY_WAITS = re.compile(
     rf"({_STORY})\b[^.;\n]{{0,60}}?\b(?i:depends on|requires|waits for|after)\s+\**({_STORY})"

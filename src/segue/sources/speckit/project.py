@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from segue.domain.errors import SourceError
-from segue.domain.source import HookTime, SourceHook
+from segue.domain.task import Notice
 from segue.domain.text import suggest
 from segue.sources.plan.state import pair_key
 from segue.sources.recognise import TASKS, find_features
@@ -65,18 +65,14 @@ def lock_path(folder: Path) -> Path:
 _ITEM = re.compile(r"\s*[-*+] \[([ xX])\]\s*(.*)")
 _MOST_ITEMS = 3
 _LONGEST_ITEM = 80
-_EVENTS = {HookTime.BEFORE: "before_implement", HookTime.AFTER: "after_implement"}
 
 
 class _Entry(msgspec.Struct):
     """A hook in extensions.yml; what is not named has Spec Kit's default."""
 
     command: str
-    extension: str = ""
     optional: bool = True
     enabled: bool = True
-    description: str | None = None
-    condition: str | None = None
 
 
 class _Hooks(msgspec.Struct):
@@ -107,26 +103,25 @@ class SpecKitProject(msgspec.Struct, frozen=True):
         """The folder in which Spec Kit's workflow engine keeps its runs."""
         return self.root / ".specify" / "workflows" / "runs"
 
-    def hooks(self) -> tuple[SourceHook, ...]:
-        """Return the hooks of `/implement` that are switched on; those with a condition are Spec Kit's."""
+    def note_hooks(self) -> Iterator[Notice]:
+        """Yield a notice that names the hooks of `/implement`, which are commands for its agent."""
         path = self.root / ".specify" / "extensions.yml"
         try:
             found = msgspec.yaml.decode(read_file(path, self.root), type=_Extensions | None, strict=False)
         except FileNotFoundError:
-            return ()
+            return
         except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
-            raise SourceError(
-                f"{path} cannot be read, and it may name hooks that must run: {error}.",
-                kept="Nothing was started.",
-                hint="Repair the file, for example with: specify extension list",
-            ) from error
+            yield Notice(None, f"{path} cannot be read, so nobody knows which hooks it names: {error}.")
+            return
         hooks = (found.hooks if found else None) or _Hooks()
-        return tuple(
-            SourceHook(entry.command, when, not entry.optional, _describe(entry))
-            for when, event in _EVENTS.items()
-            for entry in getattr(hooks, event) or ()
-            if entry.enabled and not entry.condition
-        )
+        named = [
+            f"{entry.command} ({when}{'' if entry.optional else ', mandatory'})"
+            for when, entries in (("before", hooks.before_implement), ("after", hooks.after_implement))
+            for entry in entries or ()
+            if entry.enabled
+        ]
+        if named:
+            yield Notice(None, f"Spec Kit's hooks of /implement are left to you: {', '.join(named)}.")
 
     def next_step(self) -> str:
         """Return what to do when all tasks are done; nothing where Spec Kit is not set up."""
@@ -145,10 +140,6 @@ class SpecKitProject(msgspec.Struct, frozen=True):
             return str(settings["invoke_separator"])
         except (OSError, UnsafeFile, msgspec.DecodeError, KeyError, TypeError):
             return "."
-
-
-def _describe(entry: _Entry) -> str:
-    return ": ".join(filter(None, (entry.extension, entry.description)))
 
 
 def open_checklists(folder: Path, inside: Path) -> Iterator[str]:

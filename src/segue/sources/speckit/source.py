@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from segue.domain.errors import SegueError, SourceError
 from segue.domain.graph import Waits
 from segue.domain.run import RunKind
-from segue.domain.source import SourceHistory, SourceHook
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
 from segue.ports import Source, SourceRequest
 from segue.sources.markdown.lines import decode, read_lines, readable
@@ -24,11 +24,9 @@ from segue.sources.recognise import TASKS, is_feature
 from segue.sources.speckit import state as speckit_state
 from segue.sources.speckit.choose import describe_phase
 from segue.sources.speckit.context import (
-    check_law,
     has_last_task,
     join_sections,
     list_documents,
-    list_principles,
     list_tasks,
     note_spec,
     sections,
@@ -71,7 +69,6 @@ class SpecKit(Source):
     kind = "speckit"
     in_files = True
     run_kind = RunKind.FEATURE
-    uses = ("task_list", "boxes", "verify", "criteria", "ignore_checklists")
     usual_flow = "spec"
 
     @classmethod
@@ -85,24 +82,13 @@ class SpecKit(Source):
         start = request.repo if request.named is None else request.here
         folder = find_feature(request.named, start, os.environ, request.here)
         check_inside(folder, work_tree(request.repo))
-        options = request.options
-        verify, task_list = options.get("verify", "task"), options.get("task_list")
-        every_box = options.get("boxes") == "all"
-        source = cls(folder, request.repo, verify, task_list, options.get("criteria", ()), every_box)
+        source = cls(folder, request.repo)
         if request.named is None and not (project_root(folder, {}) / ".specify").is_dir():
             text = f"Spec Kit is not set up here: there is no .specify. The feature is {source.title}."
             source._found.append(Notice(1, text))
         return source
 
-    def __init__(
-        self,
-        folder: Path,
-        repo: Path,
-        verify: Literal["task", "strict"] = "task",
-        task_list: int | None = None,
-        criteria: Sequence[str] = (),
-        every_box: bool = False,
-    ) -> None:
+    def __init__(self, folder: Path, repo: Path) -> None:
         self.folder = Path(os.path.realpath(folder))
         self.repo = Path(os.path.realpath(repo))
         tree = Path(os.path.realpath(work_tree(self.repo)))
@@ -110,9 +96,6 @@ class SpecKit(Source):
         self.path = self.folder / TASKS
         self.state_path = self.folder / speckit_state.NAME
         self.key = pair_key(folder, repo)
-        self._strict = verify == "strict"
-        self._task_list, self._every_box = task_list, every_box
-        self._judges_constitution = "constitution" in criteria
         self._project = SpecKitProject(Path(os.path.realpath(project_root(self.folder, {}))))
         self._lock = lock_path(self.folder)
         self._last: _TasksReading | None = None
@@ -146,18 +129,12 @@ class SpecKit(Source):
     @property
     def contract_files(self) -> Sequence[Path]:
         """The tasks, and the documents that say what is wanted."""
-        law = (self._project.law,) if self._judges_constitution else ()
-        return (self.path, self.folder / "spec.md", self.folder / "plan.md", *law)
+        return (self.path, self.folder / "spec.md", self.folder / "plan.md")
 
     @property
     def documents(self) -> Sequence[Path]:
         """The folder of the feature, whose plan, data model and so on prompts name, and the constitution."""
         return (self.folder, self._project.law)
-
-    @property
-    def hooks(self) -> Sequence[SourceHook]:
-        """The hooks of `/speckit.implement`, whose work Segue does."""
-        return self._project.hooks()
 
     @property
     def open_checklists(self) -> Sequence[str]:
@@ -180,8 +157,6 @@ class SpecKit(Source):
         reading = self._read()
         if refused := refusal(reading.parsed, str(self.path)):
             raise refused
-        if self._judges_constitution:
-            check_law(self._project.constitution())
         state = self.state()
         self._heal(reading.parsed, state)
         parsed = self._read().parsed
@@ -377,28 +352,26 @@ class SpecKit(Source):
     def _list(self, parsed: ParsedTasks, state: SpecState | None) -> TaskList:
         spec = self._spec()
         boxes, waits = [recorded(box, state) for box in parsed.tasks], self._read().waits
-        tasks = list_tasks(boxes, spec, parsed.independent_tests, waits, self._strict)
-        if self._judges_constitution:
-            principles = list_principles(self._project.constitution())
-            tasks = tuple(replace(task, criteria=(*task.criteria, *principles)) for task in tasks)
+        tasks = list_tasks(boxes, spec, parsed.independent_tests, waits)
         about_files = [
             *state_notices(boxes, state),
             *note_spec(boxes, spec, self.folder / "spec.md", self._inside),
             *note_waits(tasks),
+            *self._project.note_hooks(),
         ]
-        return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices), parsed.read_as)
+        return TaskList(tasks, (*self._found, *self._healed, *about_files, *parsed.notices))
 
     def _note_last_of_story(self, box: BoxTask) -> None:
         """Have the tasks read again: the criteria of a story's last open task are those of the story."""
         state = self.state()
         boxes = (recorded(other, state) for other in self._read().parsed.tasks)
-        if not self._strict and has_last_task(box, boxes, self._spec()):
+        if has_last_task(box, boxes, self._spec()):
             self._changes += 1
 
     def _read(self) -> _TasksReading:
         data = read_tasks(self.path, self._inside)
         if self._last is None or self._last.data != data:
-            parsed = parse(data, str(self.path), self._task_list, self._every_box)
+            parsed = parse(data, str(self.path))
             waits = find_waits(parsed.tasks, read_lines(readable(decode(data, TASKS))))
             self._last = _TasksReading(data, parsed, waits)
         return self._last

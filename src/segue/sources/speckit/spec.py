@@ -1,7 +1,4 @@
-"""Reads spec.md, plan.md and constitution.md: stories with their scenarios, requirements, sections.
-
-Teams write them in many languages: what is fixed is the form, and the words in `markdown/words.toml`.
-"""
+"""Reads spec.md, plan.md and constitution.md: stories with their scenarios, requirements, sections."""
 
 from __future__ import annotations
 
@@ -15,26 +12,21 @@ from segue.sources.markdown.lines import (
     Heading,
     Line,
     decode,
-    find_words,
     heading,
     list_item,
     plain,
     read_lines,
     readable,
-    words_for,
 )
 
-# In a heading the number is the stable part; the words are whatever language the team writes.
-_STORY_WORD = rf"(?:\bUS-?|(?i:{words_for('user story')})\s*[#№-]?\s*)"
+_STORY_WORD = r"(?:\bUS-?|(?i:user[ -]?stor(?:y|ies)|\bstory)\s*[#№-]?\s*)"
 _STORY_NUMBER = r"[0-9]{1,3}[a-z]?(?![A-Za-z0-9])"
-_STORY = re.compile(
-    rf"{_STORY_WORD}{_STORY_NUMBER}(?:\s*(?:[&+,/、]|and\b|und\b|et\b|y\b|e\b|и\b)\s*{_STORY_WORD}?{_STORY_NUMBER})*"
-)
+_STORY = re.compile(rf"{_STORY_WORD}{_STORY_NUMBER}(?:\s*(?:[&+,/]|and\b)\s*{_STORY_WORD}?{_STORY_NUMBER})*")
 _NUMBER = re.compile(r"[0-9]{1,3}[a-z]?(?![A-Za-z0-9])")
 _STARTS_STORY = re.compile(rf"[\W_]*(?:[0-9]+(?:\.[0-9]+)*[.)]?\s+)?(?={_STORY_WORD}{_STORY_NUMBER})")
 
 _INDEPENDENT = re.compile(
-    rf"\s*(?:[-*+]\s+)?\*\*\s*(?:{words_for('independent test')})[^*]{{0,40}}\*\*\s*[:：]?\s*(.*)",
+    r"\s*(?:[-*+]\s+)?\*\*\s*(?:independent\s+test\w*)[^*]{0,40}\*\*\s*[:：]?\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _BOLD = re.compile(r"\s*(?:[-*+]\s+)?\*\*")
@@ -65,11 +57,11 @@ def independent_test(lines: Sequence[Line], start: int) -> str:
     return "\n".join(text).strip()
 
 
-ACCEPTANCE = find_words("acceptance")
+ACCEPTANCE = re.compile(r"acceptance|scenario", re.IGNORECASE)
 """Words of a line or heading that announces the scenarios."""
 
-_GIVEN = re.compile(rf"\W*(?:{words_for('given')})", re.IGNORECASE)
-_GOES_ON = re.compile(rf"\W*(?:{words_for('when or then')})(?![a-z])", re.IGNORECASE)
+_GIVEN = re.compile(r"\W*(?:given)", re.IGNORECASE)
+_GOES_ON = re.compile(r"\W*(?:when|then|and|but)(?![a-z])", re.IGNORECASE)
 _TITLE = re.compile(r"\s*(?:\*\*|__)[^*_]")
 
 
@@ -121,13 +113,12 @@ def _items(lines: Iterable[Line]) -> list[str]:
 
 
 _PRIORITY = re.compile(r"\bP[0-9]\b")
-_NUMBERED = re.compile(r"\D{2,60}?([0-9]{1,3})\s*[-–—:：.]")
-_PRIMARY = find_words("primary story")
-_EDGE = find_words("edge case")
-_SUMMARY = find_words("summary")
-_TECHNICAL = find_words("technical context")
-_CLARIFICATIONS = find_words("clarification")
-_ASSUMPTIONS = find_words("assumption")
+_PRIMARY = re.compile(r"primary user story|main user story", re.IGNORECASE)
+_EDGE = re.compile(r"edge case", re.IGNORECASE)
+_SUMMARY = re.compile(r"summary|overview", re.IGNORECASE)
+_TECHNICAL = re.compile(r"technical context|tech(?:nology)? stack", re.IGNORECASE)
+_CLARIFICATIONS = re.compile(r"clarification", re.IGNORECASE)
+_ASSUMPTIONS = re.compile(r"assumption", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ID = r"(?:FR|NFR|SC)-?(?:[A-Z]{1,8}-)?[0-9]{1,4}[a-z]?(?![A-Za-z0-9])"
 _DEFINES = re.compile(
@@ -184,7 +175,7 @@ class Plan(Struct, frozen=True):
 
 
 def parse_spec(data: bytes, name: str = "spec.md") -> Spec:
-    """Understand spec.md, in any language."""
+    """Understand spec.md."""
     lines = read_lines(readable(decode(data, name)))
     headings = _headings(lines)
     stories = dict(_stories(lines, headings))
@@ -244,8 +235,7 @@ def _text(lines: Iterable[Line]) -> str:
 def _stories(lines: Sequence[Line], headings: Sequence[Heading]) -> Iterator[tuple[str, Story]]:
     known: set[str] = set()
     for head in headings:
-        keys = stories_in(head.text, at_start=True) or _by_number(head)
-        for key in keys:
+        for key in stories_in(head.text, at_start=True):
             if key in known or head.level == 1:
                 continue
             known.add(key)
@@ -263,12 +253,6 @@ def _stories(lines: Sequence[Line], headings: Sequence[Heading]) -> Iterator[tup
                     next(filter(None, (independent_test(section, n) for n in range(len(section)))), ""),
                 ),
             )
-
-
-def _by_number(head: Heading) -> tuple[str, ...]:
-    """A story in a language we do not know still has its number and its priority."""
-    found = _NUMBERED.match(head.text) if _PRIORITY.search(head.text) else None
-    return (f"US{int(found[1])}",) if found else ()
 
 
 def _criteria(key: str, texts: Sequence[str]) -> tuple[Criterion, ...]:

@@ -11,9 +11,10 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.errors import SourceError, TwoLists
+from segue.domain.errors import SourceError
 from segue.domain.task import Notice, TaskStatus
-from segue.sources.markdown.ids import atoms, is_struck
+from segue.sources.markdown.boxes import Box, Mark, change_mark, read_boxes
+from segue.sources.markdown.ids import atoms
 from segue.sources.markdown.lines import (
     Heading,
     Line,
@@ -26,14 +27,12 @@ from segue.sources.markdown.lines import (
     unclosed,
     without_marks,
 )
-from segue.sources.markdown.marks import Form, Mark, change, without_mark
-from segue.sources.markdown.shapes import Shape, TaskLine, read_task_lines
-from segue.sources.speckit.choose import PHASE, Chosen, choose, describe, is_checklist
+from segue.sources.speckit.choose import PHASE, Chosen, choose, is_checklist
 from segue.sources.speckit.spec import independent_test, stories_in
-from segue.sources.speckit.unnamed import with_every_box, with_unnamed
+from segue.sources.speckit.unnamed import with_unnamed
 
 _MARKUP = re.compile(r"\s*(?:[-*+•#>|`~<_]|[0-9]{1,9}[.)]\s)")
-_MARKED = re.compile(r"(?:[-*+]\s+)?\[.\]\s+|[✅☑✔✓⬜☐]\s*")
+_MARKED = re.compile(r"(?:[-*+]\s+)?\[.\]\s+")
 _CHECKPOINT = re.compile(r"[*_⚠️🚦\s]*checkpoint\b", re.IGNORECASE)
 _TESTS = re.compile(r"[\W\d]*tests?\b", re.IGNORECASE)
 _IMPLEMENTATION = re.compile(r"\bimplement", re.IGNORECASE)
@@ -49,7 +48,6 @@ class BoxTask(Struct, frozen=True):
     status: TaskStatus
     line: int
     mark: Mark
-    shape: Shape = Shape.BOX
     labels: tuple[str, ...] = ()
     stories: tuple[str, ...] = ()
     phase: str = ""
@@ -78,52 +76,31 @@ class ParsedTasks(Struct, frozen=True):
     """The number of boxes that are no tasks."""
     independent_tests: Mapping[str, str] = field(default_factory=dict)
     """How each story is tried out on its own, by its key."""
-    rivals: str = ""
-    """Two lists of the same tasks side by side, between which a person must choose."""
-
-    @property
-    def read_as(self) -> str:
-        """One line that says what was understood; empty for the usual boxes."""
-        shapes = Counter(task.shape for task in self.tasks)
-        if not shapes or set(shapes) == {Shape.BOX}:
-            return ""
-        listed = " and ".join(f"{count} {shape.value}" for shape, count in shapes.items())
-        return f"Read {len(self.tasks)} tasks: {listed}."
 
 
-def parse(
-    data: bytes, name: str = "tasks.md", which: int | None = None, every_box: bool = False
-) -> ParsedTasks:
-    """Understand the file; `which` of two lists counts, if it has two of the same tasks.
-
-    `every_box`: all boxes are tasks, also those of checklists and within other tasks.
-    """
+def parse(data: bytes, name: str = "tasks.md") -> ParsedTasks:
+    """Understand the file."""
     lines = read_lines(decode(data, name))
-    found = read_task_lines(lines)
+    boxes = list(read_boxes(lines))
     notices = [*_bad_byte(data), *_hiding(lines)]
-    chosen = choose(found, lines, which) if any(line.named for line in found) else _without_ids(found)
-    chosen = (
-        with_every_box(chosen, found)
-        if every_box
-        else with_unnamed(chosen, found, lines, _inside(lines, chosen))
-    )
+    chosen = choose(boxes) if any(box.named for box in boxes) else _without_ids(boxes)
+    chosen = with_unnamed(chosen, boxes, lines, _inside(lines, chosen))
     starts = {task.line.number for task in chosen.tasks}
-    before = _sections_before([task for task in found if task.shape is not Shape.HEADING])
-    tasks = [_task(task, _details(lines, task, starts, chosen.about), before) for task in chosen.tasks]
+    before = _sections_before(boxes)
+    tasks = [_task(task, _below(lines, task, starts), before) for task in chosen.tasks]
     tasks = _numbered(_with_checkpoints(tasks, lines), notices)
     notices += [*chosen.notices, *_remarks(chosen.tasks)]
     return ParsedTasks(
         tuple(tasks),
         tuple(sorted(notices, key=lambda notice: notice.line or 0)),
-        0 if tasks else sum(line.shape is Shape.BOX for line in found),
+        0 if tasks else len(boxes),
         _independent_tests(lines),
-        describe(chosen.rivals) if chosen.rivals else "",
     )
 
 
 def mark_task(data: bytes, parsed: ParsedTasks, task: BoxTask, done: bool) -> bytes:
     """Return the file with nothing changed but the mark of this task."""
-    new = change(task.mark, done, [other.mark for other in parsed.tasks])
+    new = change_mark(done, [other.mark for other in parsed.tasks])
     return data[: task.mark.start] + new.encode("utf-8", "surrogateescape") + data[task.mark.end :]
 
 
@@ -134,13 +111,7 @@ def fingerprint(text: str) -> str:
 
 
 def refusal(parsed: ParsedTasks, name: str) -> SourceError | None:
-    """Return why a file cannot be worked on: it has no tasks, or two lists of them."""
-    if parsed.rivals:
-        return TwoLists(
-            f"{name} has two lists of the same tasks:\n{parsed.rivals}",
-            kept="Nothing was changed.",
-            hint="--task-list 1 or --task-list 2 says which one counts, or task_list in segue.toml",
-        )
+    """Return why a file cannot be worked on: it has no tasks."""
     if parsed.tasks:
         return None
     found = (
@@ -171,7 +142,7 @@ def find_box(parsed: ParsedTasks, key: str, wanted: str, path: Path) -> BoxTask:
     raise SourceError(message, kept="Nothing was changed.", hint=hint)
 
 
-def _without_ids(found: Sequence[TaskLine]) -> Chosen:
+def _without_ids(found: Sequence[Box]) -> Chosen:
     """Return the outermost boxes of a file without any id."""
     outside = [line for line in found if not is_checklist(line.headings)]
     least = min((line.indent for line in outside), default=0)
@@ -186,9 +157,7 @@ def _inside(lines: Sequence[Line], chosen: Chosen) -> set[int]:
     """Return the lines that belong to a task."""
     starts = {task.line.number for task in chosen.tasks}
     return {
-        task.line.number + n
-        for task in chosen.tasks
-        for n in range(len(_details(lines, task, starts, {})) + 1)
+        task.line.number + n for task in chosen.tasks for n in range(len(_below(lines, task, starts)) + 1)
     }
 
 
@@ -205,7 +174,7 @@ def _independent_tests(lines: Sequence[Line]) -> dict[str, str]:
     return found
 
 
-def _sections_before(found: Sequence[TaskLine]) -> dict[int, str]:
+def _sections_before(found: Sequence[Box]) -> dict[int, str]:
     """Return for each heading of tests, by its line, the implementation that follows in the same phase."""
     heads = list(dict.fromkeys(line.headings for line in found if line.headings))
     following: dict[tuple[Heading, ...], str] = {}
@@ -218,8 +187,8 @@ def _sections_before(found: Sequence[TaskLine]) -> dict[int, str]:
     return before
 
 
-def _section(task: TaskLine, before: Mapping[int, str]) -> str:
-    below_title = [head for head in _above(task) if head.level > 1]
+def _section(task: Box, before: Mapping[int, str]) -> str:
+    below_title = [head for head in task.headings if head.level > 1]
     section = " / ".join(_words(head) for head in below_title)
     if task.note:
         section += f": {readable(task.note)}"
@@ -231,62 +200,24 @@ def _words(head: Heading) -> str:
     return plain(_MARKED.sub("", head.text))
 
 
-def _above(task: TaskLine) -> tuple[Heading, ...]:
-    return task.headings[:-1] if task.shape is Shape.HEADING else task.headings
-
-
-def _task(task: TaskLine, details: Sequence[str], before: Mapping[int, str]) -> BoxTask:
+def _task(task: Box, details: Sequence[str], before: Mapping[int, str]) -> BoxTask:
     id_, labels, title = (task.id, task.named.labels, task.named.title) if task.named else ("", (), task.rest)
-    status = task.mark.status
-    if status is TaskStatus.PENDING and _is_struck(task):
-        status = TaskStatus.CANCELLED
     words = (title, *map(without_marks, details), id_, task.rest)
     return BoxTask(
         key=id_ or f"box-{fingerprint(task.rest)[:8]}",
         title=next(filter(None, map(plain, words)), "Task"),
         text=readable("\n".join([task.rest, *details])),
-        status=status,
+        status=task.mark.status,
         line=task.line.number,
         mark=task.mark,
-        shape=task.shape,
         labels=labels,
         stories=_stories(labels, task),
-        phase=_phase(_above(task)),
+        phase=_phase(task.headings),
         section=_section(task, before),
     )
 
 
-def _is_struck(task: TaskLine) -> bool:
-    return task.named.struck if task.named else is_struck(task.rest)
-
-
-def _details(
-    lines: Sequence[Line], task: TaskLine, starts: set[int], about: Mapping[str, TaskLine]
-) -> list[str]:
-    """Return what belongs to a task: the lines below it, the other columns of its row, a section about it."""
-    if task.shape is Shape.ROW:
-        return list(task.more)
-    found = (
-        _section_below(lines, task, starts) if task.shape is Shape.HEADING else _below(lines, task, starts)
-    )
-    head = about.get(task.id)
-    return [*found, "", *_section_below(lines, head, starts)] if head else found
-
-
-def _section_below(lines: Sequence[Line], task: TaskLine, starts: set[int]) -> list[str]:
-    """Return the section of a heading, up to the next task, checkpoint or heading of its level."""
-    first = last = task.line.number
-    for index in range(first, len(lines)):
-        line = lines[index]
-        head = heading(line)
-        if line.number in starts or (head and head.level <= task.level) or _CHECKPOINT.match(line.text):
-            break
-        if line.text.strip(" -\t"):
-            last = line.number
-    return [without_mark(line, task.mark).rstrip() for line in lines[first:last]]
-
-
-def _below(lines: Sequence[Line], task: TaskLine, starts: set[int]) -> list[str]:
+def _below(lines: Sequence[Line], task: Box, starts: set[int]) -> list[str]:
     """Return the lines that belong to a list item: what is indented deeper, and its paragraph."""
     first = last = task.line.number
     for index in range(first, len(lines)):
@@ -303,7 +234,7 @@ def _below(lines: Sequence[Line], task: TaskLine, starts: set[int]) -> list[str]
     return [line.text.rstrip() for line in lines[first:last]]
 
 
-def _stories(labels: Sequence[str], task: TaskLine) -> tuple[str, ...]:
+def _stories(labels: Sequence[str], task: Box) -> tuple[str, ...]:
     """Find stories by label, anywhere on the line; else by the nearest heading that names one."""
     found = [story for label in labels for story in stories_in(label, at_start=True)]
     if not found:
@@ -311,7 +242,7 @@ def _stories(labels: Sequence[str], task: TaskLine) -> tuple[str, ...]:
             story for label in re.findall(r"\[(US[^\[\]]{1,30})\]", task.rest) for story in stories_in(label)
         ]
     if not found:
-        nearest = (stories_in(head.text) for head in reversed(_above(task)) if head.level > 1)
+        nearest = (stories_in(head.text) for head in reversed(task.headings) if head.level > 1)
         found = list(next(filter(None, nearest), ()))
     return tuple(dict.fromkeys(found))
 
@@ -351,18 +282,15 @@ def _numbered(tasks: Sequence[BoxTask], notices: list[Notice]) -> list[BoxTask]:
     return result
 
 
-def _remarks(tasks: Sequence[TaskLine]) -> Iterator[Notice]:
+def _remarks(tasks: Sequence[Box]) -> Iterator[Notice]:
     for task in tasks:
-        name, mark, status = task.id or "This box", task.mark, task.mark.status
-        if status is TaskStatus.PENDING and _is_struck(task):
-            yield Notice(task.line.number, f"{name} is neither pending nor done: it is struck through.")
-        elif status is TaskStatus.CANCELLED:
-            what = "its box contains" if mark.form is Form.BOX else "its status is"
-            text = f"{name} is neither pending nor done: {what} {readable(mark.text)!r}."
+        name, status = task.id or "This box", task.mark.status
+        if status is TaskStatus.CANCELLED:
+            text = f"{name} is neither pending nor done: its box contains {readable(task.mark.text)!r}."
             yield Notice(task.line.number, text)
         elif status is TaskStatus.PENDING and len(atoms(task.id)) > 1:
             yield Notice(task.line.number, f"{name} names several ids; it is run as one task.")
-        elif status is TaskStatus.PENDING and (task.loose or mark.text == "\u00a0"):
+        elif status is TaskStatus.PENDING and (task.loose or task.mark.text == "\u00a0"):
             text = f"The box of {name} is not written as `- [ ]`; it is read as {status}."
             yield Notice(task.line.number, text)
 
@@ -375,8 +303,7 @@ def _bad_byte(data: bytes) -> Iterator[Notice]:
 
 def _hiding(lines: Sequence[Line]) -> Iterator[Notice]:
     opened = unclosed(lines)
-    boxes = read_task_lines([replace(line, block=0) for line in lines[opened:]]) if opened else []
-    hidden = [line for line in boxes if line.shape is Shape.BOX]
+    hidden = list(read_boxes([replace(line, block=0) for line in lines[opened:]])) if opened else []
     if hidden:
         what = "comment" if "<!--" in lines[opened - 1].text else "code block"
         text = f"The {what} opened here is never closed: {len(hidden)} boxes in it are not read as tasks."

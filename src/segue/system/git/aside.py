@@ -20,6 +20,7 @@ from segue.system.git.folders import common_dir
 from segue.system.git.index import find_gitlinks, has_work, shown
 from segue.system.git.integration import Integration
 from segue.system.git.lanes import UNDER_WAY, clean_name, delete_files, find_free
+from segue.system.git.moves import UNDER_WAY as BEGUN
 from segue.system.git.objects import GITLINK, PathChange
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
 from segue.system.git.worktree import list_files
@@ -53,7 +54,7 @@ class WorkAside(Struct, frozen=True):
             return f"{now.branch or 'no branch'} is checked out, and the task began on {base.branch}"
         if now.head not in (base.head, *heads):
             return f"somebody else committed {now.head[:10]} meanwhile"
-        if now.unmerged or any((self.repo.git_dir / name).exists() for name in (*UNDER_WAY, "MERGE_HEAD")):
+        if now.unmerged or any((self.repo.git_dir / name).exists() for name in (*UNDER_WAY, *BEGUN)):
             return "a merge or rebase is under way"
         modules = [path for path in find_gitlinks(self.repo.git_dir) if has_work(self.repo.root, path)]
         if modules:

@@ -85,6 +85,8 @@ class GitState(msgspec.Struct, frozen=True):
     inner: Nested | None = None
     """Repositories within the work tree and within its git folder; None: an older Segue has looked."""
     graph: tuple[int, ...] = ()
+    hidden: tuple[str, ...] = ()
+    """Files that the user hides from `git status` by flags of the index."""
 
 
 class GitGuard:
@@ -102,6 +104,7 @@ class GitGuard:
         self._originals = Originals(folder, LARGEST)
         self._objects = Objects(common_dir)
         self._inner = NestedGuard(str(repo.root), self._originals, self._read_settings)
+        self._hidden: tuple[str, ...] = ()
 
     @property
     def root(self) -> Path:
@@ -112,6 +115,10 @@ class GitGuard:
     def head(self) -> str:
         """The commit that is checked out now."""
         return read_head(self._own, self._common)
+
+    async def prepare(self) -> None:
+        """Learn which files the user hides from git, before the first agent works."""
+        self._hidden = await self._list_hidden()
 
     def look(self, before: GitState | None = None) -> GitState:
         """Return what is there now; the guarded files are kept, so that they can be put back.
@@ -129,7 +136,19 @@ class GitGuard:
         identity = place.st_dev, place.st_ino
         graph = mark_graph(common)
         return GitState(
-            head, branch, refs, there, modules, index, under_way, own, common, identity, inner, graph
+            head,
+            branch,
+            refs,
+            files=there,
+            modules=modules,
+            index=index,
+            under_way=under_way,
+            own=own,
+            common=common,
+            place=identity,
+            inner=inner,
+            graph=graph,
+            hidden=self._hidden if before is None else before.hidden,
         )
 
     async def compare(self, before: GitState, label: str, ended: float | None = None) -> list[GitViolation]:
@@ -159,7 +178,7 @@ class GitGuard:
         now = self.look(before)
         rewritten = bool(before.head) and not await self._contains(before.head, now.head)
         refuse_moved(self._repo.place, before, now, rewritten, self._sealed, ended)
-        found += await self._hidden(before, now)
+        found += await self._show_again(before, now)
         for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
             if is_moved(self._repo.root, self._own, path):
                 continue  # which is recorded
@@ -285,20 +304,24 @@ class GitGuard:
                 return str(path.relative_to(folder))
         return name
 
-    async def _hidden(self, before: GitState, now: GitState) -> list[GitViolation]:
-        """Find files that were hidden from `git status` by flags of the index, and show them again."""
+    async def _show_again(self, before: GitState, now: GitState) -> list[GitViolation]:
+        """Find files that an agent hid from `git status` by flags of the index, and show them again."""
         if now.index == before.index:
             return []
-        said = await self._repo.git("ls-files", "-v", "-z")
-        entries = [entry for entry in said.split("\0") if entry]
-        flagged = [entry[2:] for entry in entries if entry[0] == "S" or entry[0].islower()]
-        hidden = [path for path in flagged if (self._repo.root / path).exists()]
+        known = frozenset(before.hidden)
+        hidden = [path for path in await self._list_hidden() if path not in known]
         if not hidden:
             return []
         for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
-            await self._repo.git("update-index", flag, "--", *hidden[:1000])
+            await self._repo.git("update-index", flag, "-z", "--stdin", stdin=os.fsencode("\0".join(hidden)))
         names = ", ".join(hidden[:5])
         return [GitViolation("hidden files", f"The agent hid files from git: {names}. They are shown again.")]
+
+    async def _list_hidden(self) -> tuple[str, ...]:
+        said = os.fsdecode((await self._repo.run("ls-files", "-v", "-z")).out)
+        entries = [entry for entry in said.split("\0") if entry]
+        flagged = [entry[2:] for entry in entries if entry[0] == "S" or entry[0].islower()]
+        return tuple(path for path in flagged if (self._repo.root / path).exists())
 
     async def _other_refs(self, before: GitState, now: GitState) -> list[GitViolation]:
         """Name new branches, tags and stashes, and other branches whose history was rewritten."""

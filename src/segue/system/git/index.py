@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from segue.domain.errors import WorkspaceError
-from segue.domain.pattern import pattern
 from segue.domain.workspace import Snapshot
 from segue.system.files import read_start, signature
 from segue.system.git.folders import GitPlace, find_place, read_head
@@ -40,7 +39,7 @@ _FROM_HERE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 _SIZES = (20, 32)
 _LARGEST_TEXT = 8 * 1024**2
 _MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
-MADE_AGAIN = pattern(
+MADE_AGAIN = re.compile(
     r"(^|/)(node_modules|__pycache__|\.?venv|env|target|dist|build|out|coverage|htmlcov|vendor|\.[\w.-]*cache"
     r"|\.(next|nuxt|tox|nox|gradle|eggs|coverage|parcel-cache|turbo|svelte-kit|idea|vscode|DS_Store)"
     r"|[\w.-]+\.egg-info)(/|$)|\.(pyc|pyo|o|so|class|log|tmp)$"

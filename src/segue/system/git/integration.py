@@ -103,8 +103,6 @@ class Integration(Struct):
     repo: Repository
     """Any work tree of the repository; its `.gitattributes` say how files are merged."""
     branch: str
-    union: tuple[str, ...] = ()
-    """Patterns of files in which the lines of both sides are kept where they collide."""
     since: float = 0.0
     """When the run began, in seconds since the epoch: stale locks that are newer are removed."""
     _settings: dict[str, str] | None = None
@@ -157,7 +155,7 @@ class Integration(Struct):
                 "LC_ALL": "C",
             },
             where=self.repo.root,
-            attributes=self._attributes(),
+            attributes=read_start(self._common / "info" / "attributes"),
         )
         if done.out and done.exit_code < 128:
             found = parse_merge(done.out, clean=done.exit_code == 0)
@@ -250,11 +248,6 @@ class Integration(Struct):
     def _common(self) -> Path:
         return common_dir(self.repo.git_dir)
 
-    def _attributes(self) -> bytes:
-        """Return the repository's own attributes, and above them the files that the user named."""
-        own = read_start(self._common / "info" / "attributes")
-        return b"\n".join([own, *(_union_line(pattern) for pattern in self.union), b""])
-
     async def _read_settings(self) -> dict[str, str]:
         if self._settings is None:
             self._settings = await self.repo.settings(_SETTINGS)
@@ -305,13 +298,6 @@ def _read_messages(fields: list[bytes]) -> Iterator[_Message]:
             fields[1:count], *(fields[count : count + 2] if len(fields) > count + 1 else (b"", b""))
         )
         fields = fields[count + 2 :]
-
-
-def _union_line(pattern: str) -> bytes:
-    """Return the line of an attributes file that merges these files line by line."""
-    name = f"{pattern}**" if pattern.endswith("/") else pattern
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
-    return os.fsencode(f'"{"".join(escapes.get(letter, letter) for letter in name)}" merge=union')
 
 
 _BASE_REF = "refs/segue/base"

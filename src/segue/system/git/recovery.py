@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 _NAMES = (
     *("index", "HEAD", "ORIG_HEAD", "MERGE_HEAD", "config", "packed-refs", "gc.pid", "objects/maintenance"),
 )
+_GITS = ("git", "git.exe")
 _CLOCK = 2.0
 """Seconds by which the clocks of a file system and of a database may differ."""
 
@@ -69,7 +70,10 @@ async def wait_for_git(folders: Collection[Path], patience: float, command: str 
 
     def may_work_here(process: psutil.Process) -> bool:
         try:
-            if not process.name().startswith("git") or command not in ["", *process.cmdline()]:
+            name, words = process.name(), process.cmdline()
+            if (name not in _GITS and not name.startswith("git-")) or "fsmonitor--daemon" in words:
+                return False
+            if command not in ["", *words]:
                 return False
             place = Path(process.cwd())
             return any(place.is_relative_to(folder) for folder in folders)

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from segue.domain.errors import AGAIN, NeedsHuman, WorkspaceError
-from segue.domain.run import LOCAL as LOCAL
 from segue.system.git.folders import common_dir
 from segue.system.git.outside import PLAIN_DIFF
 from segue.system.git.repository import Repository
@@ -51,8 +50,13 @@ class PushRemote(Struct, frozen=True):
             return error.message
         return ""
 
-    async def push(self, branch: str, head: str, base: str, expected: str) -> None:
-        """Push a commit as a branch; raises NeedsHuman when that would overwrite or miss something."""
+    async def push(
+        self, branch: str, head: str, base: str, expected: str, options: Sequence[str] = ()
+    ) -> None:
+        """Push a commit as a branch; raises NeedsHuman when that would overwrite or miss something.
+
+        `options` are for the server.
+        """
         ref = f"refs/heads/{branch}"
         if branch == base:
             raise NeedsHuman(
@@ -76,7 +80,9 @@ class PushRemote(Struct, frozen=True):
                 hint=f"Merge it: git fetch {self.name} {branch}, then merge FETCH_HEAD into branch {branch}",
             )
         try:
-            await self.repo.git("push", "--quiet", "--no-follow-tags", _PACK, self.name, f"{head}:{ref}")
+            sent = [f"--push-option={one}" for one in options]
+            how = ["--quiet", "--no-follow-tags", _PACK, *sent]
+            await self.repo.git("push", *how, self.name, f"{head}:{ref}")
         except WorkspaceError as error:
             if await self.head_of(branch) != head:  # a killed git may have done it all the same
                 raise WorkspaceError(

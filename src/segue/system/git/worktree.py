@@ -83,6 +83,10 @@ class LinkedTree(Struct, frozen=True):
                 (self.known / name).parent.mkdir(exist_ok=True)
                 (self.known / name).write_bytes(data)
         made = Repository(real, self.known)
+        if (own := self.known / "config.worktree").exists():
+            for setting in ("core.worktree", "core.bare"):  # these are about the other work tree
+                with contextlib.suppress(WorkspaceError):
+                    await made.git("config", "--file", str(own), "--unset-all", setting)
         await made.git("reset", "--quiet", "--hard")
         (self.known / "locked").unlink()
         return made

@@ -36,7 +36,7 @@ class RestWords(Struct, frozen=True):
 
     kept: str = ""
     setting: str = "the address of the API"
-    page: str = "segue help issues"
+    page: str = "docs/guides/issues.md"
 
 
 class Rest:

@@ -1,20 +1,14 @@
-"""The one HTTP server, on uvicorn: for a block of code, in a thread, or in the foreground until Ctrl-C."""
+"""The one HTTP server, on uvicorn, for a block of code."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import logging
-import os
 import socket
-import ssl
-import struct
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -22,8 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from segue.domain.errors import SegueError, UsageError
-from segue.system.http.guard import AsgiApp, Receive, Scope
-from segue.system.process.group import on_interrupt
+from segue.system.http.guard import AsgiApp
 
 _log = logging.getLogger(__name__)
 
@@ -34,10 +27,7 @@ _KEEP_ALIVE_SECONDS = 30
 """Longer than clients keep a connection that they do not use, or we would close it as they use it again."""
 _LINGER_SECONDS = 30.0
 _LINGER_BYTES = 16 * 1024**2
-_START_SECONDS = 30.0
 _FREE_PORTS = 20
-_RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER with no time left: closing sends a reset instead of an orderly end."""
 
 
 @asynccontextmanager
@@ -48,15 +38,12 @@ async def open_server(
     *,
     head_timeout: float = _HEAD_SECONDS,
     grace: float = _GRACE_SECONDS,
-    tls: ssl.SSLContext | None = None,
     also: str | None = None,
-    unix: Path | None = None,
 ) -> AsyncIterator[str]:
     """Serve the app while the block runs and yield its address; port 0 takes a free one.
 
     A client must send the head of its request within `head_timeout` seconds. At the end, requests under way
-    have `grace` seconds to finish. `also` is a second address to listen on at the
-    same port, if it exists here. `unix` is a Unix socket to listen on as well.
+    have `grace` seconds to finish. `also` is a second address to listen on at the same port, if it exists.
     """
     config = uvicorn.Config(
         app,
@@ -71,8 +58,6 @@ async def open_server(
     config.load()
     lifespan, state = config.lifespan_class(config), ServerState()
     listeners = _listen_on_both(host, also, port) if also else [_listen(host, port)]
-    if unix is not None:
-        listeners.append(_listen_locally(unix))
     await lifespan.startup()
     if lifespan.should_exit:
         for listener in listeners:
@@ -83,13 +68,11 @@ async def open_server(
         await asyncio.get_running_loop().create_server(
             lambda: _ImpatientProtocol(config, state, head_timeout, shared),
             sock=listener,
-            ssl=tls,
-            ssl_handshake_timeout=head_timeout if tls else None,
         )
         for listener in listeners
     ]
     shown = f"[{host}]" if ":" in host else host
-    url = f"{'https' if tls else 'http'}://{shown}:{listeners[0].getsockname()[1]}"
+    url = f"http://{shown}:{listeners[0].getsockname()[1]}"
     _log.info("serving at %s", url)
     try:
         yield url
@@ -99,60 +82,6 @@ async def open_server(
             server.close()
         await _close_connections(state, grace)
         await lifespan.shutdown()
-        if unix is not None:
-            unix.unlink(missing_ok=True)
-
-
-def start_server(app: AsgiApp, port: int = 0, unix: Path | None = None) -> tuple[str, Callable[[], None]]:
-    """Serve the app on loopback in a thread; return its address and a function that stops it."""
-    ready: Future[tuple[str, Callable[[], object]]] = Future()
-
-    async def serve() -> None:
-        stopped, loop = asyncio.Event(), asyncio.get_running_loop()
-        try:
-            async with open_server(app, port=port, grace=0, unix=unix) as url:
-                ready.set_result((url, lambda: loop.call_soon_threadsafe(stopped.set)))
-                await stopped.wait()
-        except BaseException as error:
-            if ready.done():
-                raise
-            ready.set_exception(error)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="segue-server", daemon=True)
-    thread.start()
-    url, ask_to_stop = ready.result(_START_SECONDS)
-
-    def stop() -> None:
-        if thread.is_alive():
-            ask_to_stop()
-        thread.join(_START_SECONDS)
-
-    return url, stop
-
-
-def run_server(app: AsgiApp, port: int, announce: Callable[[str], None], unix: Path | None = None) -> None:
-    """Serve the app on loopback until Ctrl-C; `announce` gets the address once it listens."""
-
-    async def serve() -> None:
-        stopped = asyncio.Event()
-        with on_interrupt(stopped.set):
-            async with open_server(app, port=port, grace=0, unix=unix) as url:
-                announce(url)
-                await stopped.wait()
-
-    asyncio.run(serve())
-
-
-async def drop_connection(scope: Scope, receive: Receive, *, reset: bool) -> None:
-    """Cut the connection of a request: what was sent still arrives, unless the connection is reset."""
-    transport: asyncio.Transport = scope["state"]["transport"]
-    if reset:
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        transport.abort()
-    else:
-        transport.close()
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class _LingeringTransport:
@@ -264,26 +193,6 @@ def _listen(host: str, port: int) -> socket.socket:
             f"Cannot listen on {host}:{port}: {error.strerror}.",
             hint=f"Take another port: --port {port + 1 if 0 < port < 65535 else 8787}, or 0 for any free one",
         ) from None
-    listener.setblocking(False)
-    return listener
-
-
-def _listen_locally(path: Path) -> socket.socket:
-    """Listen on a Unix socket that only this user can open."""
-    if not hasattr(socket, "AF_UNIX"):
-        raise UsageError("Unix sockets are not available here.", hint="Use the port.")
-    if path.is_socket():  # of a server that was killed
-        path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-        listener.listen(2048)
-    except OSError as error:
-        listener.close()
-        raise UsageError(f"Cannot listen on {path}: {error.strerror}", hint="Take another path.") from None
-    finally:
-        os.umask(before)
     listener.setblocking(False)
     return listener
 

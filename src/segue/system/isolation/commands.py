@@ -11,7 +11,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.pattern import pattern
 from segue.system import programs
 from segue.system.files import leave_memory, private_folder
 from segue.system.isolation import mounting
@@ -24,7 +23,7 @@ from segue.system.reach import cut_variables
 _DROPPED = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "TEMP", "TMP")
 """Variables that name what is hidden."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
-_ADDRESS = pattern(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
+_ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):(\d{1,5})")
 _WEB = {80, 443}
 _LISTEN = "0A"
 _TEMPORARY = "segue-tmp"

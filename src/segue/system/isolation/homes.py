@@ -19,14 +19,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.pattern import pattern
 from segue.system.files import list_folder
 from segue.system.isolation.places import CACHES, NEEDED, SETTINGS, TOOLS
 from segue.system.redact import MARK, Redactor
 
 _LARGEST = 128 * 1024
 """Settings are smaller; of what is larger nobody can say that it is harmless."""
-_NAME = pattern(
+_NAME = re.compile(
     r"credential|creds\b|passw|secret|token(?!i)|(?<![a-z])o?auth(?!or)|cookies|logins?\b|keyring|keychain"
     r"|wallet|keystore|netrc|vault|pgpass|viminfo|(?:^|[._-])keys?(?:[._-]|\d*$)|^id_(?:rsa|dsa|ecdsa|ed25519)"
     r"|\.(?:p12|pfx|ppk|pem|jks|kdbx|gpg|age|asc|keytab|ovpn|kwl)$|(?:history|hist|hst)$",
@@ -44,7 +43,7 @@ _VALUE = rf"(?!{_REFERENCE})[^\s\"'<>,;{{}}]{{6,}}"
 _NAMES = r"(?=[\w.$:-]{1,140}[\"']?[ \t]*(?:=>|[:=]|,<<))"
 _QUOTES = r"(?=[\w.$:-]{1,140}[ \t]+[\"'])"
 """What follows a name that has a value: prose has none, and `_KEY` looks long at each of its words."""
-_ASSIGNED = pattern(
+_ASSIGNED = re.compile(
     rf"(?i)<add\s+key=[\"']{_KEY}[\"']\s+value=[\"'](?P<added>[^\"']+)"
     rf"|(?:^|[\s\"'<{{,;(\[/&?]){_NAMES}{_KEY}[\"']?[ \t]*(?:=>|[:=]|,<<)[ \t]*[\"']?(?P<assigned>{_VALUE})"
     rf"|<{_KEY}(?:\s[^<>]{{0,200}})?>(?P<tagged>[^<]{{4,2000}})</"
@@ -57,9 +56,9 @@ _ASSIGNED = pattern(
     r"|(?P<key>-----BEGIN [A-Z ]{0,30}PRIVATE KEY[\w+/=\s\\:,-]{0,8000}|AGE-SECRET-KEY-\w+)"
 )
 """A name of a secret with a value, in any of the usual notations; a password in an address; a private key."""
-_TABLE = pattern(rf"(?i)[\"'\[]{_KEY}[\"']?\s*(?::\s*[{{\[]|\])|\[(?:\s*\d{{1,3}},){{31}}")
+_TABLE = re.compile(rf"(?i)[\"'\[]{_KEY}[\"']?\s*(?::\s*[{{\[]|\])|\[(?:\s*\d{{1,3}},){{31}}")
 """A table or list whose name says that there are secrets in it; the bytes of a key."""
-_WORD = pattern(r"[A-Za-z0-9_+=]{20,}")
+_WORD = re.compile(r"[A-Za-z0-9_+=]{20,}")
 _HARMLESS = frozenset({"password", "changeme", "disabled", "required", "optional", "__token__"})
 _SHAPES = Redactor()
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.pattern import pattern
 from segue.system.files import read_start
 from segue.system.isolation.homes import PrivateParts, find_private
 from segue.system.isolation.places import (
@@ -267,13 +266,13 @@ def _is_harmless(place: Path) -> bool:
     return True
 
 
-_READ_ONLY = pattern(r"read-only file system|EROFS", re.IGNORECASE)
-_DENIED = pattern(r"read-only file system|EROFS|permission denied|EACCES", re.IGNORECASE)
-_PLACE = pattern(r"""['"‘`](/[^'"’`\n]{1,300})['"’`]|(?:^|[\s:(])(/[^\s:'"(),]{2,300})""")
-_INSTALLED = pattern(r"/(node_modules|\.?venv|vendor)(/|$)")
+_READ_ONLY = re.compile(r"read-only file system|EROFS", re.IGNORECASE)
+_DENIED = re.compile(r"read-only file system|EROFS|permission denied|EACCES", re.IGNORECASE)
+_PLACE = re.compile(r"""['"‘`](/[^'"’`\n]{1,300})['"’`]|(?:^|[\s:(])(/[^\s:'"(),]{2,300})""")
+_INSTALLED = re.compile(r"/(node_modules|\.?venv|vendor)(/|$)")
 _LANE = (
-    "In a lane your dependencies are read-only; lane_setup or lane_copy gives each lane its own "
-    "(`segue help parallel`)."
+    "In a lane your dependencies are read-only; lane_setup gives each lane its own "
+    "(`docs/guides/parallel.md`)."
 )
 _LINES = 200
 
@@ -292,7 +291,7 @@ def explain_denied(text: str, *, by_rules: bool) -> str:
             where = f"{place} is" if place else "the place is"
             setting = f'["{place}"]' if place else "[…]"
             closed = f"If {where} closed by the sandbox"
-            return f"{closed}, sandbox.write = {setting} opens it (`segue help sandbox`)."
+            return f"{closed}, sandbox.write = {setting} opens it (`docs/guides/sandbox.md`)."
     return ""
 
 
@@ -315,7 +314,7 @@ def examine_installation(tree: Path, opened: Iterable[Path], *, can_keep: bool) 
         return OwnInstallation(
             tuple(kept),
             f"Segue is installed in {prefix}, so agents cannot change that folder; to let them, install "
-            "Segue in an environment of its own (`segue help sandbox`).",
+            "Segue in an environment of its own (`docs/guides/sandbox.md`).",
         )
     if bytecode is not None and Path(bytecode) in kept:
         bytecode = None
@@ -324,12 +323,12 @@ def examine_installation(tree: Path, opened: Iterable[Path], *, can_keep: bool) 
         return OwnInstallation(
             tuple(kept),
             f"PYTHONPATH names {place}, where agents can write: Python runs what they put there before Segue "
-            "can refuse. Start Segue without it (`segue help sandbox`).",
+            "can refuse. Start Segue without it (`docs/guides/sandbox.md`).",
         )
     if place is None:
         return OwnInstallation(tuple(kept))
     return OwnInstallation(
         tuple(kept),
         f"Segue itself runs from {place}, where agents can write: what they change there runs outside of the "
-        "sandbox. Install Segue in an environment of its own (`segue help sandbox`).",
+        "sandbox. Install Segue in an environment of its own (`docs/guides/sandbox.md`).",
     )

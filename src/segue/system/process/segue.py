@@ -41,12 +41,6 @@ def part_command(module: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _RUN.format(module=module), os.pathsep.join(part_folders())]
 
 
-def own_command(module: str) -> list[str]:
-    """Return the command of a module that needs other packages as well."""
-    run = f"import sys; from {module} import main; sys.exit(main(sys.argv[1:]))"
-    return [sys.executable, CHILD, module] if frozen() else [sys.executable, "-I", "-c", run]
-
-
 @cache
 def part_folders() -> list[str]:
     """Return the folders that contain this package and psutil; usually the same one."""

@@ -114,7 +114,7 @@ class Link:
 
 
 async def _start_program(folder: Path, hold_fds: Sequence[int]) -> Process:
-    # Windows cannot inherit descriptors; `segue help platforms` says what that means for the lock.
+    # Windows cannot inherit descriptors; `docs/guides/installing.md` says what that means for the lock.
     options = own_group(hidden=True)
     options |= {} if sys.platform == "win32" else {"pass_fds": tuple(hold_fds)}
     program, *arguments = part_command("segue.system.supervisor.main")

@@ -9,13 +9,6 @@ root.classList.add("js");
 for (const here of document.querySelectorAll(".top nav [aria-current], nav.tabs [aria-current]"))
   here.parentElement.scrollLeft = here.offsetLeft - (innerWidth - here.offsetWidth) / 2;
 
-/* Light and dark */
-document.getElementById("theme")?.addEventListener("click", () => {
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  try { localStorage.setItem("segue-theme", root.dataset.theme); } catch { /* kept for this page only */ }
-});
-
 /* Messages */
 const said = document.getElementById("said");
 function say(text, bad) {
@@ -109,7 +102,6 @@ async function refresh() {
   again = false;
   try {
     replace(await fetchPart(location.pathname + location.search));
-    document.dispatchEvent(new CustomEvent("segue:fresh"));
   } catch (error) {
     if (!(error instanceof TypeError)) say(error.message, true);  // a TypeError is the network: the stream says so
   } finally {
@@ -229,7 +221,7 @@ async function load(row) {
   const body = row.querySelector(":scope > .body");
   row.dataset.loaded = row.dataset.mark;
   try {
-    const fresh = await fetchPart(row.dataset.src.endsWith("/diff") && split() ? `${row.dataset.src}?view=split` : row.dataset.src);
+    const fresh = await fetchPart(row.dataset.src);
     settle(fresh, row);
     const inside = [...body.querySelectorAll("details")].map((one) => one.open);
     if (isBusy(body)) return;
@@ -269,62 +261,8 @@ async function openTarget() {
 addEventListener("hashchange", openTarget);
 openTarget();
 
-/* Thousands of rows: each page of them keeps its room, and is fetched when it comes into sight */
-const holder = document.querySelector("[data-rows]");
-async function fetchRows(place) {
-  const address = holder.dataset.rows;
-  const fresh = await fetchPart(`${address}${address.includes("?") ? "&" : "?"}page=${place.id.slice(5)}`);
-  const made = fresh.querySelector(".rows-page");
-  keepOpen(place, made);
-  place.replaceWith(made);
-  watchRows(made);
-  updateTimes();
-}
-const inSight = new Set();
-const watcher = holder && new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) {
-    if (isIntersecting) inSight.add(target); else inSight.delete(target);
-    if (isIntersecting && target.dataset.empty) { delete target.dataset.empty; fetchRows(target).catch((error) => { target.dataset.empty = "1"; say(error.message, true); }); }
-  }
-}, { rootMargin: "1200px" });
-function watchRows(place) { for (const known of inSight) if (!known.isConnected) inSight.delete(known); watcher.observe(place); }
-function layRows() {
-  if (!holder) return;
-  const { page, pages, size, shown } = holder.dataset, first = document.getElementById(`rows-${page}`);
-  if (Number(pages) < 2 || !first) return;
-  const height = first.firstElementChild.getBoundingClientRect().height;
-  for (let number = 1; number <= Number(pages); number += 1) {
-    if (number === Number(page)) { watchRows(first); continue; }
-    const place = document.createElement("div");
-    place.className = "rows-page";
-    place.id = `rows-${number}`;
-    place.dataset.empty = "1";
-    place.style.height = `${height * Math.min(Number(size), Number(shown) - (number - 1) * Number(size))}px`;
-    if (number < Number(page)) first.before(place); else holder.append(place);
-    watchRows(place);
-  }
-}
-layRows();
-document.addEventListener("segue:fresh", () => {
-  for (const place of inSight) if (!place.dataset.empty && place.id !== `rows-${holder.dataset.page}`) fetchRows(place).catch(() => {});
-});
-
-/* Diffs: unified or side by side, as chosen last; a click on a line, or Enter, writes a comment on it */
-function split() { try { return localStorage.getItem("segue-diff") === "split"; } catch { return false; } }
-document.addEventListener("click", async (event) => {
-  const link = event.target.closest("a[data-swap]");
-  if (link) {
-    try { localStorage.setItem("segue-diff", link.search.includes("split") ? "split" : "unified"); } catch { /* kept for this page only */ }
-    const body = link.closest(".body");
-    if (!body) return;
-    event.preventDefault();
-    const fresh = await fetchPart(link.href).catch((error) => say(error.message, true));
-    if (!fresh) return;
-    settle(fresh, body.closest("details"));
-    body.replaceChildren(fresh);
-    body.querySelector("a[data-swap][aria-current]")?.focus();
-    return;
-  }
+/* Diffs: a click on a line, or Enter, writes a comment on it */
+document.addEventListener("click", (event) => {
   const line = event.target.closest(".diff[data-comment] tr[data-line]");
   if (line && getSelection().isCollapsed) writeOn(line);
 });

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from segue.cli.run import session
+from segue.cli.run.demo import repository
+from segue.cli.run.demo.repository import DemoRepository
 from segue.cli.terminal.output import Printer, program
 from segue.runtime.app import App
 from segue.runtime.preconditions import NotIsolated, check_isolated
 from segue.runtime.task_choice import ALL
-from segue.sim.demo import repository
-from segue.sim.demo.repository import DemoRepository
 
 _GOAL = "Build a Supabase todo app with auth"
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from segue.cli.run.demo import repository
+from segue.cli.run.demo.repository import DemoRepository
 from segue.cli.run.demo.runs import load_app
 from segue.cli.terminal.display import event_record
 from segue.cli.terminal.output import Printer, clean, one_line, program, terminal_width
@@ -29,8 +31,6 @@ from segue.reports.event_text import describe_event
 from segue.runtime.app import App
 from segue.runtime.background import detach, resume_in_background, stop_run
 from segue.runtime.open import open_run
-from segue.sim.demo import repository
-from segue.sim.demo.repository import DemoRepository
 from segue.system import identity
 from segue.system.process.segue import frozen, has_ended
 from segue.system.programs import find_inside
@@ -109,7 +109,7 @@ def _describe_check(event: e.CheckRun, _at: e.Recorded) -> Caption:
     found = event.result
     if found is None or (found.ok and not found.unsettled):
         return _NOTHING
-    caught = found.ok or found.state is CheckState.REFUTED
+    caught = found.ok or found.state in (CheckState.REFUTED, CheckState.CONTESTED)
     said = f"CAUGHT by {event.command}." if caught else f"{event.command}: {found.state or 'failed'}."
     changed = [f"{one.test or one.path}: {one.why}" for one in found.unsettled[:1]]
     return f"Task {event.task}: {said} {found.reason or ''.join(changed)}", "red"
@@ -219,7 +219,7 @@ def _find_python() -> str:
         os.environ["PATH"] = f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
         return python.name
     if not find_inside("python3"):
-        hint = "Install Python, or see another part: segue demo feature"
+        hint = "Install Python, or see another part: segue demo build"
         raise UsageError("The demo runs tests in Python, but python3 is not on the PATH.", hint=hint)
     return "python3"
 

@@ -1,0 +1,1 @@
+"""Agents served as LiteLLM models."""

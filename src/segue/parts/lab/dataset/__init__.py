@@ -1,1 +1,0 @@
-"""The dataset in the forms that others read: trajectories, traces, task instances, a folder to publish."""

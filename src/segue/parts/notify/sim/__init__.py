@@ -1,1 +1,0 @@
-"""Stand-ins for services that show notifications and send back what people press."""

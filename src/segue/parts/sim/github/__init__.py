@@ -1,1 +1,0 @@
-"""A stand-in for GitHub: its REST and GraphQL APIs on loopback."""

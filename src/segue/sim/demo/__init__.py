@@ -1,1 +1,0 @@
-"""The repositories and scripts of `segue demo`."""

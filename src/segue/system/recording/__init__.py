@@ -1,1 +1,0 @@
-"""Records what an agent and its model say to each other: a small server between them."""
