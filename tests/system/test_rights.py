@@ -45,7 +45,7 @@ def test_bits_that_a_launch_set_are_taken_back(repo: Path, place: str, mode: int
     before = make(repo / "old", mode)
     began = begin(repo)
     after = make(repo / place, mode)
-    (said,) = take_back_rights(repo, repo / ".git", began)
+    (said,) = take_back_rights(repo, began)
     assert ("setuid" if mode & 0o4000 else "setgid") in said
     said.encode()
     assert (stat.S_IMODE(before.stat().st_mode), stat.S_IMODE(after.stat().st_mode)) == (mode, mode & 0o777)
@@ -66,7 +66,7 @@ def test_what_honest_agents_do_is_left_alone(repo: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(repo / "s"))
     (repo / "link").symlink_to("/bin/su")
-    assert take_back_rights(repo, repo / ".git", began) == []
+    assert take_back_rights(repo, began) == []
     assert (repo / "control").is_fifo()
 
 
@@ -78,6 +78,6 @@ def test_a_pipe_in_place_of_a_file_that_git_reads_is_removed(repo: Path) -> None
     pipes = [repo / tracked, repo / "sub" / ".gitignore"]
     for pipe in pipes:
         os.mkfifo(pipe)
-    said = take_back_rights(repo, repo / ".git", began)
+    said = take_back_rights(repo, began)
     assert len(said) == 2
     assert not any(os.path.lexists(pipe) for pipe in pipes)

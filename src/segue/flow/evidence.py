@@ -27,7 +27,6 @@ from segue.flow.errors import ErrorRecorder
 from segue.flow.pushed import guard_branch
 from segue.flow.state import TaskState
 from segue.system.git.folders import find_place
-from segue.system.git.index import name_heavy
 from segue.system.git.objects import Objects
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
@@ -217,8 +216,13 @@ def _not_committable(changes: WorkChanges) -> Failure | None:
         text = f"A merge was left unresolved: {', '.join([*files][:5])}."
     elif changes.heavy:
         text = (
-            f"{name_heavy(changes.heavy)} A commit would be without it; it was left where it is. Remove it, "
-            "list it in .gitignore if the work can do without, or raise that setting."
+            f"Larger than 100 MB: {list_some(changes.heavy, _LISTED)}. No commit is made of such a file; "
+            "it was left where it is. Remove it, list it in .gitignore, or keep it with git-lfs."
+        )
+    elif changes.inside:
+        text = (
+            f"Files were changed in the submodule {list_some(changes.inside, _LISTED)}. Segue commits "
+            "nothing there, so a commit would be without them. They are where the agent left them."
         )
     else:
         return None

@@ -421,7 +421,7 @@ class LaunchAttempt:
         if guard is None or not guarded:
             return outcome, ()
         label = f"{journal.run.id}/{self.key}".replace(" ", "-")
-        found, failure = await guard.after(self.key, series.about, label, outcome.duration)
+        found, failure = await guard.after(self.key, series.about, label)
         if found:
             await journal.emit(Tampered(series.task, found), self.key)
         inside = [one.text for one in found if one.subject == "submodule"]

@@ -17,8 +17,7 @@ from segue.proof.contract import Contract, ContractFile
 from segue.proof.inputs import decode_note, encode_note
 from segue.proof.rights import take_back_rights
 from segue.system.files import is_led, private_folder
-from segue.system.git.guard import GitGuard, GitState, settle_surroundings
-from segue.system.git.nested import GitViolation
+from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_surroundings
 from segue.system.originals import Original
 
 _ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
@@ -78,23 +77,18 @@ class LaunchGuard:
         return self._file.stat().st_ctime_ns
 
     async def after(
-        self, step: str, task: Task | None, label: str, seconds: float | None = None
+        self, step: str, task: Task | None, label: str
     ) -> tuple[tuple[Tampering, ...], Failure | None]:
-        """Compare; what was touched is put back and named, and fails the attempt where that is due.
-
-        `seconds` is how long the agent worked.
-        """
+        """Compare; what was touched is put back and named, and fails the attempt where that is due."""
         kept = self._kept if self._kept is not None and self._kept.step == step else self._read(step)
         if kept is None:
             return (), None
-        ended = kept.began / 1e9 + seconds if kept.began and seconds else None
-        violations = await self._git.compare(kept.git, label, ended) if self._git is not None else []
+        violations = await self._git.compare(kept.git, label) if self._git is not None else []
         found = self._contract.restore(kept.files, task)
         found += [Tampering(one.subject, one.text) for one in violations]
         found += self._compare_ways(kept.ways)
         if self._git is not None and kept.began:
-            place = self._git.root, Path(kept.git.own)
-            rights = await asyncio.to_thread(take_back_rights, *place, kept.began)
+            rights = await asyncio.to_thread(take_back_rights, self._git.root, kept.began)
             found += [Tampering("rights", text) for text in rights]
         self._file.unlink(missing_ok=True)
         fatal = [one.text for one in violations if one.fails and not _is_asked_for(one, task)]
@@ -141,8 +135,7 @@ def settle_settings(folder: Path) -> str:
 
 def _is_there(kept: _Kept) -> bool:
     """Return whether there is still a work tree: a lane that was removed is not made again."""
-    trees = [Path(name).parent for name in kept.git.files if name.endswith("/.git")]
-    return not trees or any(tree.is_dir() for tree in trees)
+    return not kept.git.root or Path(kept.git.root).is_dir()
 
 
 def _settle(kept: _Kept, folder: Path) -> list[str]:
@@ -150,9 +143,9 @@ def _settle(kept: _Kept, folder: Path) -> list[str]:
     places = Contract(folder, files, lambda: TaskList(())).restore_places(kept.files)
     settings = [file for file in files if file.path.suffix == ".toml"]
     found = Contract(folder, settings, lambda: TaskList(())).restore(kept.files, None)
-    surroundings = settle_surroundings(kept.git, folder)
-    root = next((Path(name).parent for name in kept.git.files if name.endswith("/.git")), None)
-    rights = take_back_rights(root, Path(kept.git.own), kept.began) if root and kept.began else []
+    surroundings = settle_surroundings(kept.git)
+    root = Path(kept.git.root) if kept.git.root else None
+    rights = take_back_rights(root, kept.began) if root and kept.began else []
     return [*surroundings, *rights, *(one.text for one in (*places, *found))]
 
 

@@ -13,17 +13,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from segue.system.beneath import Beneath, name_kind
-from segue.system.git.folders import IN_TREE
-from segue.system.git.index import MADE_AGAIN, read_index, shown
+from segue.system.git.folders import find_place
+from segue.system.git.index import MADE_AGAIN, shown
+from segue.system.git.outside import ask_git
 
 _BORROWED = stat.S_ISUID | stat.S_ISGID
 _MOST_NAMED = 20
 _LARGEST_LIST = 100 * 1024**2
 """Bytes of a file that git obeys, beyond which git itself ignores some of them."""
+_IN_TREE = (".gitignore", ".gitattributes", ".gitmodules")
 _CAPABILITY = "security.capability"
 
 
-def take_back_rights(root: Path, git_dir: Path, since: int) -> list[str]:
+def take_back_rights(root: Path, since: int) -> list[str]:
     """Take back rights that files of a tree got after an instant, in nanoseconds; returns what to say.
 
     Pipes and sockets that took the place of files which git reads are removed: git would wait for them.
@@ -34,7 +36,7 @@ def take_back_rights(root: Path, git_dir: Path, since: int) -> list[str]:
         return []
     said: list[str] = []
     opened: list[str] = []
-    is_read = _reader(git_dir)
+    is_read = _reader(root)
     own = os.lstat(root)
     for path, found in _walk(str(root), own.st_dev):
         if found is None:
@@ -90,14 +92,16 @@ def _is_open(found: os.stat_result, root: os.stat_result) -> bool:
     return bool(found.st_mode & ~root.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
 
 
-def _reader(git_dir: Path) -> Callable[[str], bool]:
+def _reader(root: Path) -> Callable[[str], bool]:
     """Return what tells whether git reads a file of the tree; its index is read once, if anybody asks."""
     names: list[set[str]] = []
 
     def is_read(path: str) -> bool:
         if not names:
-            names.append({one.name for one in read_index(str(git_dir))})
-        return path in names[0] or path.rpartition("/")[2] in IN_TREE
+            place = find_place(root)
+            listed = ask_git(place, "ls-files", "-z") if place is not None else b""
+            names.append({os.fsdecode(one) for one in listed.split(b"\0")})
+        return path in names[0] or path.rpartition("/")[2] in _IN_TREE
 
     return is_read
 
@@ -123,7 +127,7 @@ def _take_back(root: Path, path: str, found: os.stat_result, is_read: Callable[[
                 return _remove(tree, path, found) if is_read(path) else ""
             if not stat.S_ISREG(found.st_mode):
                 return ""
-            if found.st_size > _LARGEST_LIST and os.path.basename(path) in IN_TREE:  # noqa: PTH119
+            if found.st_size > _LARGEST_LIST and os.path.basename(path) in _IN_TREE:  # noqa: PTH119
                 tree.remove(path)
                 return f"The agent made {name} too large for git, which reads all of it. It was removed."
             able = bool(found.st_mode & 0o111) and _drop_capabilities(os.path.join(root, path))

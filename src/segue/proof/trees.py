@@ -219,7 +219,6 @@ async def write_index(
         for path, entry in entries.items()
         if not entry.is_module
     )
-    await objects.fetch_missing({entry.id for entry in entries.values() if not entry.is_module})
     await objects.git("update-index", "-z", "--index-info", stdin=lines, variables=variables)
 
 

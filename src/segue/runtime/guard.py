@@ -12,7 +12,6 @@ from segue.domain.task import Task
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard
 from segue.runtime.open import OpenRun
-from segue.system.git.folders import common_dir
 from segue.system.git.guard import GitGuard
 from segue.system.git.repository import Repository
 from segue.system.isolation.policy import expand_places
@@ -25,7 +24,7 @@ def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -
     git = None
     if not opened.parts.cloud:
         sealed = opened.parts.services.isolation.keeps_git
-        git = GitGuard(repo, common_dir(repo.git_dir), kept, sealed=sealed)
+        git = GitGuard(repo, sealed=sealed)
     files = () if opened.parts.cloud else tuple(dict.fromkeys(_contract_files(opened, repo.root.resolve())))
     place = folder / f"lane-{lane}" if lane else folder
     contract = Contract(kept, files, opened.source.look)

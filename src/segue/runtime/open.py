@@ -20,7 +20,6 @@ from segue.ports import Source
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target, is_merged
-from segue.runtime.moved import mark_place, settle_source
 from segue.runtime.past import Past, check_ticked, look_back, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_rewritten, draft_run, plan_run, replan_run
 from segue.runtime.preconditions import check_isolated
@@ -35,14 +34,12 @@ from segue.runtime.ready import (
     make_ready,
     unfinished,
 )
+from segue.runtime.relocate import bring_along, mark_place
 from segue.runtime.task_choice import ALL, TaskChoice
 from segue.sources.state_file import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
 from segue.system.git.branches import REMOTE, RemoteBranches
-from segue.system.git.config import Trust
-from segue.system.git.index import allow_bytes
-from segue.system.git.outside import trust_programs
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import is_new_place
 from segue.system.git.worktree import Worktree, branch_of
@@ -152,11 +149,10 @@ async def open_run(
     With `restart` all tasks are pending again. Nothing is made or written before the last refusal; when there
     is no other, `confirm` is called.
     """
-    allow_programs(app)
     home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
-    moved, is_copy = settle_source(app, source, home.root, restart=restart)
+    moved = bring_along(app, home.root)
     with ExitStack() as held, ExitStack() as undo:
         with app.store(read_only=True) as known:
             _refuse_lost(known, home, app.repo)
@@ -184,7 +180,7 @@ async def open_run(
         opened = await _open_ready(plan, ready, store, home, held, undo)
         undo.pop_all()
         words = "\n".join(filter(None, (moved, *ready.words, opened.warning)))
-        spec = replace(opened.spec, repository=mark_place(home.root, home.git_dir, fresh=is_copy))
+        spec = replace(opened.spec, repository=mark_place(store, home.root, home.git_dir))
         yield replace(opened, spec=spec, warning=words, past=past, store=store)
 
 
@@ -214,7 +210,6 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
     """Open a run that exists, with the settings it was started with; `feedback` is more work for it."""
     with app.store(read_only=True) as known:
         refuse_absent(known, run)
-    allow_programs(app)
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
@@ -232,7 +227,8 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*warnings, words)))
         await repo.recover(run.created / 1000)
-        spec = replace(run.spec, repository=mark_place(home.root, home.git_dir))
+        with app.store(read_only=True) as known:
+            spec = replace(run.spec, repository=mark_place(known, home.root, home.git_dir))
         yield OpenRun(plan, parts, run, spec, repo, lock, False, warning, tree, past, feedback)
 
 
@@ -243,13 +239,6 @@ async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts
         check_isolated(plan.app, parts.services.isolation)
     await choose_target(plan.app, parts.services, home, run.spec)
     return parts, warnings
-
-
-def allow_programs(app: App) -> None:
-    """Let git start and read what the settings allow beyond the user's own configuration."""
-    settings = app.loaded.settings.git
-    trust_programs(Trust(settings.filters, settings.sign))
-    allow_bytes(settings.add_bytes)
 
 
 async def _find_home(app: App, source: Source) -> Repository:

@@ -27,8 +27,6 @@ from segue.proof.setup import clear_kept
 from segue.reports.card.build import build_own_card
 from segue.reports.card.card import ProofCard
 from segue.runtime.app import App, make_own_folder
-from segue.runtime.open import allow_programs
-from segue.runtime.preconditions import refuse_filters
 from segue.runtime.wiring import make_checking, make_examiners
 from segue.system import identity
 from segue.system.files import private_folder
@@ -87,9 +85,7 @@ class CheckedWork(Struct, frozen=True):
 
 async def find_work(app: App, since: str | None) -> OwnWork:
     """Return what differs from HEAD, or from where the work parted from another commit."""
-    allow_programs(app)
     repo = await Repository.open(app.repo)
-    await refuse_filters(repo)
     now = await repo.snapshot()
     if now.unmerged:
         raise WorkspaceError(

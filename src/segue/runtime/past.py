@@ -22,7 +22,7 @@ from segue.domain.task import Completion, Task, TaskList, TaskStatus
 from segue.flow.phase import PHASES
 from segue.ports import Source
 from segue.runtime.app import App
-from segue.runtime.moved import known_key
+from segue.runtime.relocate import known_key
 from segue.system import identity
 from segue.system.git.remotes import find_absent, find_subjects, find_trailers, is_shallow
 from segue.system.git.repository import Repository

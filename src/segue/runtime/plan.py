@@ -28,7 +28,7 @@ from segue.runtime.flows import choose_flow, roles_of
 from segue.runtime.preconditions import check_proof
 from segue.runtime.task_choice import ALL, TaskChoice, select_tasks
 from segue.runtime.wiring import agent_kind, make_agent
-from segue.system.git.folders import git_dirs, read_branch
+from segue.system.git.folders import find_place, read_head
 from segue.system.process.processes import Processes
 
 _MOST_NOTICES = 3
@@ -121,7 +121,7 @@ class RunPlan(Struct, frozen=True):
             phases=self.flow.names,
             trial=trial,
             title=name_work(self.source, self.listing),
-            branch=read_branch(folders[0], {})[0] if (folders := git_dirs(repo)) else "",
+            branch=read_head(place)[0] if (place := find_place(repo)) else "",
         )
 
 

@@ -17,7 +17,6 @@ from segue.domain.workspace import Snapshot
 from segue.flow.phase import Flow
 from segue.ports import Source
 from segue.system.files import private_folder
-from segue.system.git.outside import name_refused
 from segue.system.git.repository import Repository
 from segue.system.isolation.isolate import Isolation, Means
 
@@ -99,16 +98,6 @@ def refuse_dirty(app: App, source: Source, root: Path, now: Snapshot) -> None:
     own = [*source.own_files, *source.kept_out, root.resolve() / SETTINGS]
     if any(root.resolve() / name not in own for name in now.files):
         check_clean(now)
-
-
-async def refuse_filters(repo: Repository) -> None:
-    """Refuse files that need a filter which git does not start: they would be committed as they are."""
-    if said := await name_refused(repo.place):
-        raise WorkspaceError(
-            " ".join(said),
-            kept=_KEPT,
-            hint="Allow it in trusted settings, then give the command again",
-        )
 
 
 async def introduce(error: WorkspaceError, repo: Repository) -> WorkspaceError:

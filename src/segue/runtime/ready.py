@@ -31,7 +31,6 @@ from segue.runtime.preconditions import (
     check_isolated,
     check_preconditions,
     introduce,
-    refuse_filters,
 )
 from segue.runtime.wiring import (
     check_programs,
@@ -117,7 +116,6 @@ async def _lock(
     home: Repository, run: Run | None, spec: RunSpec, clean: bool, held: ExitStack, confirm: Confirm
 ) -> RepoLock | None:
     """Lock the user's work tree, if the run works there and it is clean; the file is made last."""
-    await refuse_filters(home)
     if spec.worktree is not None:
         confirm()
         return None

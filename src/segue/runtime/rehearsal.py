@@ -159,7 +159,7 @@ async def _clone(home: Repository | None, now: Snapshot | None, folder: Path) ->
         if home is None:
             await repo.git(*UNSIGNED, *FALLBACK_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
     else:
-        repo = await clone_at(home, folder, head=now.head, branch=now.branch, tree="")
+        repo = await clone_at(home, folder, head=now.head, branch=now.branch)
     if home is not None and now is not None:
         for name in now.files:  # first, or a link would lead a copy astray
             _remove(folder / name)

@@ -59,7 +59,6 @@ from segue.system.files import explain_full_disk
 from segue.system.git.aside import WorkAside
 from segue.system.git.branches import LocalBranches
 from segue.system.git.folders import common_dir
-from segue.system.git.outside import read_config
 from segue.system.git.remotes import find_missing
 from segue.system.git.worktree import WorktreeResult
 from segue.system.patience import outlast
@@ -395,8 +394,6 @@ class _Session:
         if opened.fresh:
             await journal.emit(RunStarted(*facts, base=spec.base, isolation=isolation, segue=__version__))
             await journal.emit(make_contract(opened, guard))
-            for said in (await read_config(opened.repo.place)).unsigned if not opened.parts.cloud else ():
-                await journal.emit(NoticeGiven(said))
         else:
             await journal.emit(RunResumed(*facts, last_seen(self._store, run.id), isolation, __version__))
         for prefix in opened.past.redo:

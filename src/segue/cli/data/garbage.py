@@ -14,8 +14,7 @@ from msgspec import Struct
 from segue.domain.errors import SegueError
 from segue.domain.run import Run, RunState
 from segue.system import identity
-from segue.system.git.index import take_snapshot
-from segue.system.git.repository import Repository
+from segue.system.git.repository import Repository, take_snapshot
 from segue.system.git.worktree import LinkedTree
 from segue.system.lane import LANE_NAME
 from segue.system.sweep import belongs, newest, size_of

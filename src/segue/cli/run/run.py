@@ -231,7 +231,6 @@ def _run_decided(
     import asyncio
 
     from segue.cli.run import session
-    from segue.runtime.moved import CopyKnown
     from segue.runtime.past import CommitsMissing, TickedByNobody
     from segue.runtime.plan import PlanChanged
     from segue.runtime.preconditions import NotIsolated, Undecided
@@ -239,7 +238,7 @@ def _run_decided(
     while True:
         try:
             return asyncio.run(begin(app))
-        except (PlanChanged, CommitsMissing, CopyKnown, TickedByNobody) as changed:
+        except (PlanChanged, CommitsMissing, TickedByNobody) as changed:
             more["plan_changed"] = session.choose_kept(changed, output)
         except Undecided as undecided:
             if yes and isinstance(undecided, NotIsolated):

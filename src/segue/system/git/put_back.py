@@ -25,9 +25,7 @@ async def put_back(
         listed = "".join(f"{line}\0" for line in lines).encode("utf-8", "surrogateescape")
         await repo.git("update-index", "--replace", "-z", "--index-info", stdin=listed, extra=extra)
         tree = (await repo.git("write-tree", extra=extra)).strip()
-    identity = await repo.identity_options()
-    made = await repo.git(*identity, "commit-tree", "-p", head, "-F", "-", tree, stdin=message.encode())
-    return made.strip()
+    return await repo.commit_tree(tree, (head,), message)
 
 
 async def _entries(repo: Repository, commit: str, paths: list[str]) -> dict[str, str]:
