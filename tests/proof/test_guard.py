@@ -138,18 +138,6 @@ def test_hooks_of_an_installer_are_undone_but_forgiven(repo: Path, tmp_path: Pat
     assert guard.look().files == before.files
 
 
-def test_who_is_asked_to_set_hooks_up_is_not_to_blame(repo: Path, tmp_path: Path, plan: Path) -> None:
-    hook = repo / ".git" / "hooks" / "pre-commit"
-    for words, fails in (("Configure pre-commit hooks", False), ("Write a parser", True)):
-        guard = LaunchGuard(tmp_path / words, guard_of(repo), contract_of(plan))
-        guard.before("task/1/execute/1")
-        write(hook, "#!/bin/sh\nexit 0\n")
-        found, failure = asyncio.run(guard.after("task/1/execute/1", Task("1", words, words), "run/1"))
-        assert [one.subject for one in found] == ["git hooks"]
-        assert (failure is not None) == fails
-        assert not hook.exists()
-
-
 def test_a_forged_diff_is_not_believed(repo: Path) -> None:
     """Neither attributes nor configuration have a say in what a judge is shown."""
     git(repo, "config", "diff.fake.textconv", "echo forged #")

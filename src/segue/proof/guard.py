@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -17,10 +16,8 @@ from segue.proof.contract import Contract, ContractFile
 from segue.proof.inputs import decode_note, encode_note
 from segue.proof.rights import take_back_rights
 from segue.system.files import is_led, private_folder
-from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_surroundings
+from segue.system.git.guard import GitGuard, GitState, settle_surroundings
 from segue.system.originals import Original
-
-_ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -91,7 +88,7 @@ class LaunchGuard:
             rights = await asyncio.to_thread(take_back_rights, self._git.root, kept.began)
             found += [Tampering("rights", text) for text in rights]
         self._file.unlink(missing_ok=True)
-        fatal = [one.text for one in violations if one.fails and not _is_asked_for(one, task)]
+        fatal = [one.text for one in violations if one.fails]
         failure = Failure(FailureKind.TAMPERED, " ".join(fatal)) if fatal else None
         return tuple(found), failure
 
@@ -113,12 +110,6 @@ class LaunchGuard:
 
 def _lead(place: Path) -> str:
     return "a named pipe" if place.is_fifo() else os.path.realpath(place)
-
-
-def _is_asked_for(violation: GitViolation, task: Task | None) -> bool:
-    """Return whether a task is about hooks or settings of git: they are put back, but nobody is to blame."""
-    named = task is not None and _ABOUT_GIT.search(f"{task.title} {task.text}") is not None
-    return named and violation.subject in ("git hooks", "git configuration")
 
 
 def settle_settings(folder: Path) -> str:

@@ -52,7 +52,7 @@ class GitViolation(msgspec.Struct, frozen=True):
     """Whether the attempt fails for it; otherwise it is only reported."""
 
 
-class KeptFile(msgspec.Struct, frozen=True):
+class ObeyedFile(msgspec.Struct, frozen=True):
     """The content of a file that git obeys, as base64, and its mode; for a link, where it leads."""
 
     content: str
@@ -69,7 +69,7 @@ class GitState(msgspec.Struct, frozen=True):
     head: str = ""
     branch: str = ""
     begun: tuple[str, ...] = ()
-    files: dict[str, KeptFile] | None = None
+    files: dict[str, ObeyedFile] | None = None
     """By their paths; None: the sandbox keeps them."""
     refs: dict[str, str] = {}
     index: tuple[int, ...] = ()
@@ -330,7 +330,7 @@ def _list_refs(place: GitPlace) -> dict[str, str]:
     return {name: commit for commit, name in pairs if not name.startswith(own)}
 
 
-def _read_files(place: GitPlace) -> Iterator[tuple[str, KeptFile]]:
+def _read_files(place: GitPlace) -> Iterator[tuple[str, ObeyedFile]]:
     """Yield each file that decides what git believes or starts."""
     paths = [place.root / ".git"] if place.git_dir != place.root / ".git" else []
     for folder in dict.fromkeys((place.git_dir, place.common)):
@@ -346,16 +346,16 @@ def _read_files(place: GitPlace) -> Iterator[tuple[str, KeptFile]]:
             if path.is_symlink():
                 yield (
                     str(path),
-                    KeptFile(base64.b64encode(os.fsencode(path.readlink())).decode(), stat.S_IFLNK),
+                    ObeyedFile(base64.b64encode(os.fsencode(path.readlink())).decode(), stat.S_IFLNK),
                 )
             elif path.is_file() and not path.name.endswith((".lock", ".pack", ".idx")):
                 data = read_start(path, _LARGEST)
-                yield str(path), KeptFile(base64.b64encode(data).decode(), path.stat().st_mode & 0o777)
+                yield str(path), ObeyedFile(base64.b64encode(data).decode(), path.stat().st_mode & 0o777)
             elif not path.is_dir() and path.exists():
-                yield str(path), KeptFile("", 0)  # a pipe, for which git would wait
+                yield str(path), ObeyedFile("", 0)  # a pipe, for which git would wait
 
 
-def _write(path: Path, kept: KeptFile | None) -> None:
+def _write(path: Path, kept: ObeyedFile | None) -> None:
     """Give a path what it was; no link in its place or on the way is followed."""
     if os.path.realpath(path.parent) != str(path.parent):
         raise OSError(errno.ELOOP, "a folder above it is a link")
