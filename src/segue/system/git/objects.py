@@ -167,7 +167,7 @@ class Objects(Struct, frozen=True):
     async def _make_folder(self) -> Path:
         place = self.place or GitPlace(self.common_dir, self.common_dir, self.common_dir)
         settings = [one for one in await pinned_settings(place) if _READING.fullmatch(one[0])]
-        folder = make_folder(self.common_dir, [*settings, ("core.bare", "true")], links=False)
+        folder = make_folder(self.common_dir, settings, links=False)
         (folder / "HEAD").write_bytes(b"ref: refs/heads/none\n")
         (folder / "refs").mkdir()
         for name in ("shallow", "git-crypt"):  # the latter has a filter's key

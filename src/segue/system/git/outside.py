@@ -82,6 +82,8 @@ _ALWAYS: Settings = (
     ("rerere.enabled", "false"),
 )
 
+_BARE: Settings = (("core.bare", "true"),)
+
 
 class _Pin(Struct):
     """The folder from which git reads the settings of a repository, and what they are."""
@@ -202,7 +204,7 @@ async def pin_like(place: GitPlace, other: GitPlace) -> None:
     if key not in _pins:
         settings = (await _pin(other)).settings
         lfs = _lfs_storage(place)
-        _pins[key] = _Pin(make_folder(place.common, (*settings, lfs, *_ALWAYS)), settings)
+        _pins[key] = _Pin(make_folder(place.common, (*settings, lfs)), settings)
 
 
 async def set_pinned(place: GitPlace, name: str, value: str) -> None:
@@ -231,7 +233,7 @@ async def _pin(place: GitPlace) -> _Pin:
     if pin is None or not pin.folder.is_dir():
         settings = pin.settings if pin is not None else await _list_settings(place)
         lfs = () if any(name == "lfs.storage" for name, _ in settings) else (_lfs_storage(place),)
-        folder = make_folder(place.common, (*settings, *lfs, *_ALWAYS))
+        folder = make_folder(place.common, (*settings, *lfs))
         pin = _pins.setdefault(key, _Pin(folder, settings))
         pin.folder = folder
     return pin
@@ -259,14 +261,14 @@ async def _list_settings(place: GitPlace) -> Settings:
             hint=f"Fix what git reports, then {AGAIN}",
         )
     entries = [entry.partition("\n") for entry in done.out.decode("utf-8", "surrogateescape").split("\0")]
-    named = [(name, value if has_value else None) for name, has_value, value in entries if name]
-    return tuple((name, value) for name, value in named if not _LEFT_OUT.fullmatch(name))
+    return tuple((name, value if has_value else None) for name, has_value, value in entries if name)
 
 
 def make_folder(common: Path, settings: Iterable[tuple[str, str | None]], links: bool = True) -> Path:
     """Make a folder with these settings that git can use instead of `common`, where no agent can write."""
     folder = Path(tempfile.mkdtemp(dir=_folder_of_process()))
-    text = "".join(_format(name, value) for name, value in settings)
+    text = "".join(_format(name, value) for name, value in settings if not _LEFT_OUT.fullmatch(name))
+    text += "".join(_format(name, value) for name, value in (_ALWAYS if links else _BARE))
     (folder / "config").write_text(text, "utf-8", "surrogateescape")
     for name in _LINKED if links and sys.platform != "win32" else ():
         (folder / name).symlink_to(common / name)
