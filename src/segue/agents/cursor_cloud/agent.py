@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from msgspec import structs
 
 from segue import __version__
-from segue.agents.cursor_cloud.api import Order
+from segue.agents.cursor_cloud.api import CloudOrder
 from segue.agents.cursor_cloud.job import CloudJob, fail_to_start
 from segue.agents.cursor_cloud.v0 import CloudV0
 from segue.agents.cursor_cloud.v1 import CloudV1
@@ -136,13 +136,13 @@ class CursorCloudAgent:
             f"Bearer {key}" if self._is_current else "Basic " + base64.b64encode(f"{key}:".encode()).decode()
         )
 
-    async def _make_order(self, job: Job) -> Order:
+    async def _make_order(self, job: Job) -> CloudOrder:
         if job.mode is not Mode.EDIT and not self.can.plan_mode:
             hint = "set agents.cursor-cloud.api_version to v1"
             raise ValueError(f"cursor-cloud has no {job.mode} mode in API v0; {hint}")
         labels, key = job.labels, f"segue-{job.token[:24]}"
         what = f"task {labels.get('task', '')[:20]}, {labels.get('phase', '')} " if labels else ""
-        return Order(
+        return CloudOrder(
             token=job.token,
             prompt=mark_prompt(job.prompt, key) if self.can.marks_prompt else job.prompt.text,
             mark=make_mark(key),

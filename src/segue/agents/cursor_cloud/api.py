@@ -79,7 +79,7 @@ class RunRef(Struct, frozen=True):
         return cls(agent, run)
 
 
-class Order(Struct, frozen=True):
+class CloudOrder(Struct, frozen=True):
     """One message for a cloud agent: its launch, or a follow-up."""
 
     token: str

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from segue.agents.cursor_cloud.api import Look, Order, RunRef, Status
+from segue.agents.cursor_cloud.api import CloudOrder, Look, RunRef, Status
 from segue.agents.cursor_cloud.errors import (
     BAD_ANSWER,
     DELETED,
@@ -59,7 +59,7 @@ class CloudJob:
     """One job in the cloud."""
 
     def __init__(
-        self, api: CloudV0 | CloudV1, job: Job, order: Order, poll: float, folder: Callable[[], Path]
+        self, api: CloudV0 | CloudV1, job: Job, order: CloudOrder, poll: float, folder: Callable[[], Path]
     ) -> None:
         """`poll`: seconds between two looks; `folder` is kept until the outcome is stored."""
         self._api, self._job, self._order = api, job, order
@@ -182,7 +182,7 @@ class CloudJob:
                 return await self._launch(replace(self._order, base=branches[0], on_base=True))
         return await self._launch(self._order)
 
-    async def _launch(self, order: Order) -> RunRef:
+    async def _launch(self, order: CloudOrder) -> RunRef:
         if not self._api.mints_ids and (ref := await self._api.find(order, self._deadline)):
             self._is_adopted = True
             return ref
@@ -198,7 +198,7 @@ class CloudJob:
         self._is_adopted = True
         return ref
 
-    async def _search(self, order: Order) -> RunRef | None:
+    async def _search(self, order: CloudOrder) -> RunRef | None:
         """Return the agent of a launch that was not answered; it may appear a little later."""
         for pause in _SEARCHES:
             await asyncio.sleep(min(pause * self._pause, max(0.0, self._deadline - loop_time())))

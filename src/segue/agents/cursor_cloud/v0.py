@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from segue.agents.cursor_cloud.api import (
     Branch,
+    CloudOrder,
     Look,
-    Order,
     RunRef,
     Status,
     compute_age,
@@ -44,7 +44,7 @@ class CloudV0(Struct, frozen=True):
         """Return whether a run belongs to this version of the API."""
         return bool(ref.agent) and ref.run.startswith(_TURN)
 
-    async def launch(self, order: Order, deadline: float) -> RunRef:
+    async def launch(self, order: CloudOrder, deadline: float) -> RunRef:
         """Launch an agent; never repeated, because nothing would refuse a second one."""
         body: dict[str, Any] = {
             "prompt": {"text": order.prompt},
@@ -55,7 +55,7 @@ class CloudV0(Struct, frozen=True):
         answer = await send(self.http, "POST", "/v0/agents", deadline, body=body)
         return RunRef(read_name(answer, answer.json(), "an agent"), f"{_TURN}1")
 
-    async def find(self, order: Order, deadline: float) -> RunRef | None:
+    async def find(self, order: CloudOrder, deadline: float) -> RunRef | None:
         """Return the agent that was launched with this order, among the newest few hundred.
 
         It is recognised by its branch or, before the API reports one, by the mark in its prompt.
@@ -82,7 +82,7 @@ class CloudV0(Struct, frozen=True):
         messages = await self._read_conversation(agent, deadline)
         return RunRef(agent, f"{_TURN}{sum(one.get('type') == 'user_message' for one in messages)}")
 
-    async def follow_up(self, last: RunRef, order: Order, deadline: float) -> RunRef:
+    async def follow_up(self, last: RunRef, order: CloudOrder, deadline: float) -> RunRef:
         """Send another prompt."""
         body = {"prompt": {"text": order.prompt}}
         try:

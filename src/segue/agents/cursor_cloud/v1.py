@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from segue.agents.cursor_cloud.api import (
     Branch,
+    CloudOrder,
     Look,
-    Order,
     RunRef,
     Status,
     compute_age,
@@ -35,7 +35,7 @@ class CloudV1(Struct, frozen=True):
         """Return whether a run belongs to this version of the API."""
         return bool(ref.agent and ref.run) and not ref.run.startswith("turn-")
 
-    async def launch(self, order: Order, deadline: float) -> RunRef:
+    async def launch(self, order: CloudOrder, deadline: float) -> RunRef:
         """Launch an agent; safe to repeat, because ids are unique."""
         where = {"url": order.repository, **({"startingRef": order.base} if order.base else {})}
         body = {
@@ -52,7 +52,7 @@ class CloudV1(Struct, frozen=True):
         )
         return RunRef(order.agent_id, read_name(answer, as_table(answer.json().get("run")), "a run"))
 
-    async def find(self, order: Order, deadline: float) -> RunRef | None:
+    async def find(self, order: CloudOrder, deadline: float) -> RunRef | None:
         """Return the agent that was launched with the order's token, if there is one."""
         try:
             return await self.latest(order.agent_id, deadline)
@@ -71,7 +71,7 @@ class CloudV1(Struct, frozen=True):
             run = read_name(answer, as_table(items[0]), "a run")
         return RunRef(agent, run)
 
-    async def follow_up(self, last: RunRef, order: Order, deadline: float) -> RunRef:
+    async def follow_up(self, last: RunRef, order: CloudOrder, deadline: float) -> RunRef:
         """Start another run. The API may ignore the key here, so this is not repeated blindly."""
         path, headers = f"{_path(last.agent)}/runs", {"Idempotency-Key": order.token}
         answer = await send(self.http, "POST", path, deadline, body=_make_body(order), headers=headers)
@@ -114,7 +114,7 @@ class CloudV1(Struct, frozen=True):
         return None
 
 
-def _make_body(order: Order) -> dict[str, Any]:
+def _make_body(order: CloudOrder) -> dict[str, Any]:
     model = {"model": {"id": order.model}} if order.model else {}
     return {"prompt": {"text": order.prompt}, "mode": "plan" if order.plan else "agent", **model}
 
