@@ -32,7 +32,7 @@ INSTALL = "Install bubblewrap, e.g. apt install bubblewrap"
 _NO_NESTING = ("--disable-userns",)
 
 
-class Trial(Struct, frozen=True):
+class BubblewrapTrial(Struct, frozen=True):
     """Whether bubblewrap works here, as it was tried out."""
 
     works: bool
@@ -166,26 +166,26 @@ def _is_inside(place: Path, others: Iterable[Path]) -> bool:
 
 
 @cache
-def try_bubblewrap() -> Trial:
+def try_bubblewrap() -> BubblewrapTrial:
     """Try the whole line, then the one for containers, whose /proc cannot be mounted; asked once."""
     if not sys.platform.startswith("linux"):
-        return Trial(False, why="bubblewrap exists on Linux only")
+        return BubblewrapTrial(False, why="bubblewrap exists on Linux only")
     if programs.find("bwrap") is None:
         inside = programs.find_inside("bwrap")
         why = programs.describe_missing("bwrap") if inside else "bubblewrap (bwrap) is not installed"
-        return Trial(False, why=why, fix=INSTALL)
+        return BubblewrapTrial(False, why=why, fix=INSTALL)
     full = _try(own_proc=True)
     if full is not None and full.exit_code == 0:
-        return Trial(True, own_proc=True)
+        return BubblewrapTrial(True, own_proc=True)
     if full is not None and not full.in_time:
         why = f"bubblewrap did not answer within {PROBE_SECONDS:g} s"
-        return Trial(False, why=why, fix="Try again when the machine is less busy")
+        return BubblewrapTrial(False, why=why, fix="Try again when the machine is less busy")
     shared = _try(own_proc=False)
     if shared is not None and shared.exit_code == 0:
         why = "the process table is shared, because /proc cannot be mounted here"
-        return Trial(True, why=why, fix="In a container, start it with --security-opt unmask=ALL")
+        return BubblewrapTrial(True, why=why, fix="In a container, start it with --security-opt unmask=ALL")
     answer = full.said if full is not None else "no answer"
-    return Trial(False, why=f"bubblewrap does not work here ({answer})", fix=_name_fix())
+    return BubblewrapTrial(False, why=f"bubblewrap does not work here ({answer})", fix=_name_fix())
 
 
 def _try(*, own_proc: bool) -> Captured | None:
