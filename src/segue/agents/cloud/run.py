@@ -31,8 +31,8 @@ from segue.domain.errors import AGAIN, CredentialsError, SegueError, ServiceAway
 from segue.domain.events import AgentStarted, AgentUsage, Event
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.system.patience import Wait
 from segue.system.process.processes import Processes
+from segue.system.retry import Wait
 
 _STOP_SECONDS = 10.0
 _STOP_TRIES = 3

@@ -27,7 +27,7 @@ from segue.agents.cloud.vendor import CloudApi, CloudLook, CloudOrder, CloudSign
 from segue.domain.events import Event
 from segue.domain.job import Job
 from segue.domain.outcome import Failure, Outcome
-from segue.system.patience import Wait
+from segue.system.retry import Wait
 
 LOOK_SECONDS = 5.0
 """Seconds for one look at work whose time is up."""
