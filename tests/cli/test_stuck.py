@@ -1,4 +1,4 @@
-"""An agent that turns in circles, as its user sees it: noticed, notified, ended, and named in the next prompt."""
+"""An agent that turns in circles, as its user sees it: noticed, ended, and named in the next prompt."""
 
 from __future__ import annotations
 
