@@ -8,7 +8,6 @@ phase and of the run.
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
@@ -23,6 +22,7 @@ from segue.domain.scenario import Scenario, scenarios_in
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.state import TaskState
+from segue.system import programs
 
 
 def scenarios_of(context: RunContext, task: Task) -> tuple[Scenario, ...]:
@@ -134,7 +134,7 @@ def _proofs_of(context: RunContext, task: Task) -> Iterator[EarlierProof]:
 
 def named_commands(text: str) -> tuple[tuple[str, ...], ...]:
     """Return the commands that a text asks to run, if their programs are installed here."""
-    return tuple(argv for argv in commands_in(text) if "/" in argv[0] or shutil.which(argv[0]))
+    return tuple(argv for argv in commands_in(text) if "/" in argv[0] or programs.find_inside(argv[0]))
 
 
 def _is_checkpoint(context: RunContext, task: Task) -> bool:
