@@ -269,8 +269,8 @@ class App(Struct, frozen=True):
         """Return what removes this user's secrets."""
         if self.made_redactor is not None:
             return self.made_redactor
+        from segue.system.find_secrets import secrets_of
         from segue.system.redact import Redactor
-        from segue.system.sensitive import secrets_of
 
         settings = self.loaded.settings
         tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
@@ -280,7 +280,7 @@ class App(Struct, frozen=True):
         return Redactor(found, later=self._secrets_in_files)
 
     def _secrets_in_files(self) -> list[str]:
-        from segue.system.sensitive import project_secrets, repository_secrets, user_secrets
+        from segue.system.find_secrets import project_secrets, repository_secrets, user_secrets
 
         return [*project_secrets(self.repo), *repository_secrets(self.repo), *user_secrets()]
 

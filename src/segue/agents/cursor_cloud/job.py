@@ -30,7 +30,7 @@ from segue.domain.errors import AGAIN, CredentialsError, SegueError, ServiceAway
 from segue.domain.events import AgentRaw, AgentStarted, AgentText, AgentUsage, Event
 from segue.domain.job import Job, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.system.patience import Wait
+from segue.system.retry import Wait
 
 _LOOK_SECONDS = 5.0
 """Seconds for one look at work whose time is up."""
