@@ -110,11 +110,13 @@ class Repository(Struct):
 
     async def tree(self, now: Snapshot) -> str:
         """Return everything that is here as a git tree: what a commit will contain."""
-        if now.head and not now.dirty:
-            return await self.tree_of(now.head)
-        if self._staged is None or self._staged.now != now:
-            self._staged = await self._stage(now)
-        return self._staged.tree
+        left, staged = self.recent(), self._staged
+        if left is not None and left.head and not left.dirty:
+            return await self.tree_of(left.head)
+        # What the journal knows of a snapshot is not what was dirty in it.
+        if staged is None or (now.dirty and staged.now != now):
+            self._staged = staged = await self._stage(now if now.dirty else await self.snapshot())
+        return staged.tree
 
     async def patch(self, base: str, now: Snapshot) -> tuple[str, str]:
         """Return everything that is here as a git tree, and how it differs from a commit."""
