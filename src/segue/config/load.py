@@ -171,7 +171,7 @@ def _without_secrets(values: Tree, settings: Settings) -> Tree:
         found: Any = settings
         for name in path.split("."):
             found = getattr(found, name, None)
-        if not isinstance(found, Secret):
+        if not any(isinstance(part, Secret) for part in (found if isinstance(found, tuple) else (found,))):
             put(kept, path, value)
     return kept
 

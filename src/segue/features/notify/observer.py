@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
 from segue.domain.events import AgentStuck, Recorded, RunEnded, RunParked, TaskEnded, TaskStarted
+from segue.domain.exits import is_question
 from segue.domain.notification import Notification, NotificationKind
-from segue.domain.question import is_question
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.features.notify.send import Sender, make_sender
 from segue.reports.event_text import describe_event
