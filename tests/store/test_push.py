@@ -17,7 +17,7 @@ from segue.domain.events import AgentTool, PromptSent
 from segue.domain.results import StepFacts
 from segue.domain.run import RunState
 from segue.store import connect
-from segue.store.database import open_database
+from segue.store.connection import open_database
 from segue.store.journal import Journal
 from segue.store.push import BATCH_ROWS, Pushed, push_run
 from segue.store.rows import TABLES
@@ -146,7 +146,7 @@ def test_a_run_that_is_being_driven_is_not_pushed(source: str, target: str, plac
 KILLED = """
 import os, signal, sys
 from segue.store import push
-from segue.store.database import open_database
+from segue.store.connection import open_database
 left = int(sys.argv[4])
 push.BATCH_ROWS = 10
 def merge(*args, **more):
