@@ -138,23 +138,26 @@ def ask(database: Database, sql: str, *values: object) -> list[Row]:
 
 def persist(outage: Outage, attempt: Callable[[bool], T]) -> T:
     """Repeat an attempt until the database can be reached; raises Disconnected when that takes too long."""
-    since: float | None = None
+    failures, since = 0, time.monotonic()
     for pause in pauses(0.2, 5.0):
         try:
-            result = attempt(since is not None)
+            result = attempt(failures > 0)
         except Disconnected as error:
-            if since is None:
-                since = time.monotonic()
+            failures += 1
+            since = since if failures > 1 else time.monotonic()
+            if not outage.blocks_loop and _current_task() is not None:
+                if failures > 1:
+                    raise
+                continue  # a connection that broke often works again at once
+            _raise_interrupt()
+            if failures == 2:
                 outage.began(error)
             left = since + outage.seconds - time.monotonic()
-            if not outage.blocks_loop and _current_task() is not None:
-                raise
-            _raise_interrupt()
             if left <= 0 or outage.given_up.wait(min(pause, left)):
                 raise
             _LOG.info("Trying again after %.1f s: %s", pause, error.message)
         else:
-            if since is not None:
+            if failures > 1:
                 outage.ended(time.monotonic() - since)
             return result
     raise AssertionError("pauses never end")

@@ -27,6 +27,7 @@ _KEPT = "Everything up to the last finished step is kept."
 _ELSEWHERE = "Name another file with --database-url, or move this one away."
 _EXPLANATIONS = {
     "not a database": ("is not a Segue database", _ELSEWHERE),
+    "is a folder": ("is a folder, not a file", "Name a file with --database-url, or move the folder away."),
     "no regular file": ("is not a file", _ELSEWHERE),
     "malformed": ("is damaged", "Restore a copy of the file, or move it away to start again."),
     "unable to open": ("cannot be opened", "Check that the folder exists and that you may write to it."),
@@ -143,8 +144,11 @@ class Sqlite:
         if self._path is None:
             return _open("")
         if self._path.exists() and not self._path.is_file():  # SQLite would wait for a pipe
-            raise sqlite3.OperationalError("no regular file")
+            raise sqlite3.OperationalError("it is a folder" if self._path.is_dir() else "no regular file")
         if self._read_only:
+            if self._path.with_name(f"{self._path.name}-journal").exists():
+                with closing(_open(str(self._path))) as writer:  # rolls back what a killed process was doing
+                    writer.execute("SELECT 1 FROM sqlite_master").fetchone()
             connection = _open(f"{self._path.absolute().as_uri()}?mode=ro")
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
             return connection

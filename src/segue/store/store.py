@@ -367,10 +367,21 @@ class Store:
     async def _connect(self) -> Database:
         import asyncio
 
+        outage = self._outage
+        connecting = asyncio.ensure_future(
+            asyncio.to_thread(persist, outage, lambda _again: open_database(self._address))
+        )
+
+        def drop(done: asyncio.Future[Database]) -> None:
+            outage.given_up.clear()
+            if not done.exception():
+                done.result().close()
+
         try:
-            return await asyncio.to_thread(persist, self._outage, lambda _again: open_database(self._address))
+            return await asyncio.shield(connecting)
         except asyncio.CancelledError:
-            self._outage.given_up.set()
+            outage.given_up.set()
+            connecting.add_done_callback(drop)
             raise
 
     async def _leave(self, session: StoreSession) -> None:
