@@ -93,7 +93,12 @@ class Integration(Struct):
 
     async def join(self, ours: str, theirs: str, tree: str, message: str) -> str:
         """Commit a merged tree and return the commit; no branch is moved."""
-        made = await self.repo.commit_tree(tree, (ours, theirs), message)
+        try:
+            made = await self.repo.commit_tree(tree, (ours, theirs), message)
+        except WorkspaceError:  # until now no commit held the tree: a `git gc` may have removed it
+            if (await self.merge(ours, theirs)).tree != tree:
+                raise
+            made = await self.repo.commit_tree(tree, (ours, theirs), message)
         await self.repo.git("update-ref", joined_ref(self.branch), made)
         return made
 
