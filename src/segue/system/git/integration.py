@@ -136,10 +136,23 @@ class Integration(Struct):
                 )
 
     async def sync(self, tree: Repository) -> None:
-        """Bring a work tree to the head of the branch, detached from it; what is uncommitted stays."""
+        """Bring a work tree of Segue's to the head of the branch, detached from it; uncommitted files stay.
+
+        Where git was killed on its way, or something is in the way, that is kept under a ref first.
+        """
         head = await self.head()
-        if read_head(tree.place) != ("", head):
-            await tree.git("checkout", "--quiet", "--no-overwrite-ignore", "--detach", head)
+        if read_head(tree.place) == ("", head):
+            return
+        checkout = ("checkout", "--quiet", "--no-overwrite-ignore", "--detach")
+        try:
+            await tree.git(*checkout, head)
+        except WorkspaceError:
+            await tree.recover(self.since)
+            now = await tree.snapshot()
+            if now.dirty:
+                left = await tree.commit_tree(await tree.tree(now), (now.head,), "What was in the way")
+                await tree.git("update-ref", f"refs/segue/kept/{self.branch}/{left[:10]}", left)
+            await tree.git(*checkout, "--force", head)
 
 
 async def catch_up(home: Repository, own: Integration, onto: str) -> Merged | None:

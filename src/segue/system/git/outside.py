@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import logging
 import os
 import re
@@ -46,6 +47,11 @@ _LINKED = (
     *("packed-refs", "refs", "reftable", "shallow", "worktrees"),
 )
 """What git reads and writes in the repository itself."""
+_MADE = {
+    "logs": frozenset(("branch", "checkout", "fetch", "merge", "reset", "stash", "switch", "update-ref")),
+    "worktrees": frozenset(("worktree",)),
+}
+"""Folders that these commands make."""
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -95,7 +101,8 @@ class _Pin(Struct):
 _pins: dict[tuple[int, Path], _Pin] = {}
 """By process, for one that was forked must not use what its parent has made, and by the git folder that all
 work trees of a repository share: a lane that is made later gets the settings from before."""
-_own_folders: dict[int, Path] = {}
+_own_folders: dict[int, list[Path]] = {}
+"""The folder of each process, and those above it that it has made."""
 
 
 async def run_git(
@@ -174,8 +181,9 @@ async def run_outside(
     # Git hands variables on to those that it starts in submodules, whose own settings it reads too.
     variables = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root), **as_variables(_ALWAYS)}
     if sys.platform != "win32":  # there are links
-        for name in ("logs", "worktrees"):  # through a link that leads nowhere, git could not make them
-            (place.common / name).mkdir(exist_ok=True)
+        for name, verbs in _MADE.items():  # through a link that leads nowhere, git could not make it
+            if not verbs.isdisjoint(args):
+                (place.common / name).mkdir(exist_ok=True)
         variables["GIT_COMMON_DIR"] = str(pin.folder)
         variables |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     return await _run(place.root, args, {**variables, **(extra or {})}, timeout, stdin, limit)
@@ -294,11 +302,12 @@ def _folder_of_process() -> Path:
     top = platformdirs.user_state_path("segue") / "git"
     own = top / quote(identity.me(), safe="")
     if not own.is_dir():
+        made = [folder for folder in (own, *own.parents) if not folder.exists()]
         private_folder(own)
         for other in top.iterdir():
             if identity.is_dead(unquote(other.name)):
                 shutil.rmtree(other, ignore_errors=True)
-        _own_folders[os.getpid()] = own
+        _own_folders[os.getpid()] = made
         atexit.register(forget_folders)
     return own
 
@@ -306,5 +315,9 @@ def _folder_of_process() -> Path:
 def forget_folders() -> None:
     """Remove the folders that this process has made, and what it remembers of settings."""
     _pins.clear()
-    if (own := _own_folders.pop(os.getpid(), None)) is not None:
+    own, *above = _own_folders.pop(os.getpid(), [Path()])
+    if above or own != Path():
         shutil.rmtree(own, ignore_errors=True)
+    with contextlib.suppress(OSError):  # another process uses them
+        for folder in above:
+            folder.rmdir()
