@@ -1,4 +1,4 @@
-"""Which quotes of a judge count: what the work added or kept, or the output of checks; not a comment alone."""
+"""Quotes of a judge that count: what the work added or kept, or the output of checks, not a comment alone."""
 
 from __future__ import annotations
 
