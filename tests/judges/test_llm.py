@@ -21,7 +21,7 @@ from segue.domain.task import Task
 from segue.domain.verdict import Action, Criterion, Evidence, Result, Verdict
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.system.patience import outlast
+from segue.system.retry import retry
 from tests.fakes.serving import serve
 from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, endpoint, reply
 from tests.services import make_services
@@ -35,7 +35,7 @@ def judged(
     async def say_nothing(_event: Event) -> None:
         pass
 
-    return asyncio.run(outlast(lambda: judge.judge(task, evidence), patience, say_nothing))
+    return asyncio.run(retry(lambda: judge.judge(task, evidence), patience, say_nothing))
 
 
 def met(verdict: Verdict) -> dict[str, bool]:

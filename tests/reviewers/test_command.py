@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from segue.domain.options import OptionError, read_options
 from segue.domain.verdict import Review, Severity
 from segue.reviewers.command import CommandReviewer, CommandReviewOptions

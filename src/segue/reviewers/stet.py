@@ -25,9 +25,9 @@ from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing
 from segue.system.beneath import write_still
 from segue.system.files import read_start
 from segue.system.git.folders import find_place
-from segue.system.isolation.isolate import Isolation
 from segue.system.process.processes import child_environment, inside_environment
 from segue.system.programs import find
+from segue.system.sandbox.isolation import Isolation
 from segue.system.services import Services
 
 FINDINGS = 1

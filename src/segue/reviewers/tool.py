@@ -15,9 +15,9 @@ from segue.domain.options import fill_placeholders
 from segue.domain.text import cut_tail
 from segue.domain.verdict import ReviewerCall
 from segue.ports import Problem, ReviewSubject
-from segue.system.isolation.isolate import Isolation, capture_inside
 from segue.system.programs import find_inside
 from segue.system.redact import Redactor
+from segue.system.sandbox.isolation import Isolation, capture_inside
 
 PLACEHOLDERS = ("base", "head", "repo", "task")
 _TAIL = 4000
