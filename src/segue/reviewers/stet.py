@@ -205,7 +205,7 @@ class StetReviewer:
         return await self._find("rerun", "--replace") if dismissed or review.findings else review
 
     async def _run_commands(self, subject: ReviewSubject, again: bool) -> Review:
-        commands = self._options.commands or ()
+        commands = list(self._options.commands or [])
         review = Review()
         for argv in commands[-1:] if again else commands:
             result = await self._tool.run(fill_argv(argv, subject))
