@@ -15,7 +15,7 @@ from typing import ClassVar
 from msgspec import Struct, structs
 
 from segue import __version__
-from segue.agents.acp.lines import RESULT, AcpLines
+from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy, load_profiles
 from segue.agents.limits import SHORT_RETRY
 from segue.agents.local.launch import SessionUsage, make_command, run_program
@@ -120,12 +120,7 @@ class AcpAgent:
         argv = part_command("segue.agents.acp.child")
         variables = self._variables(job, folder)
         own = Places((folder, *in_home(*self._profile.home)), tuple(program_places(self._argv(), variables)))
-        return make_command(job, argv, self._passed(), variables, f"{stdin}\n", own, RESULT)
-
-    def tell(self, token: str, number: int, text: str) -> None:
-        """Have the driver prompt the agent again when it has ended its turn, in the same session."""
-        line = json.dumps({"number": number, "text": text})
-        self._services.processes.tell(token, number, line)
+        return make_command(job, argv, self._passed(), variables, f"{stdin}\n", own)
 
     def _not_before(self, job: Job, begun: Path) -> float:
         """Return when the session may be continued; the driver notes later when it began its own.

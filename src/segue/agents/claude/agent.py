@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import field
 
-from segue.agents.claude.lines import LOGIN, RESULT, ClaudeLines, write_message
+from segue.agents.claude.lines import LOGIN, ClaudeLines, write_message
 from segue.agents.local.launch import SessionUsage, flag, run_program
 from segue.agents.local.program import (
     InstalledProgram,
@@ -114,11 +114,7 @@ class ClaudeAgent:
         if job.mode is Mode.EDIT and self._options.permission_mode == "bypassPermissions" and is_root:
             variables["IS_SANDBOX"] = "1"  # otherwise it refuses to run as root
         prompt = write_message(job.prompt.text) + "\n"
-        return self._program.command(job, self._arguments(job), variables, places, prompt, RESULT)
-
-    def tell(self, token: str, number: int, text: str) -> None:
-        """Have Claude read more: before the next request to its model, or when it has ended its turn."""
-        self._services.processes.tell(token, number, write_message(text, number))
+        return self._program.command(job, self._arguments(job), variables, places, prompt)
 
     def _arguments(self, job: Job) -> list[str]:
         options = self._options

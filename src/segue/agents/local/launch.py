@@ -146,19 +146,17 @@ def make_command(
     variables: Mapping[str, str] | None = None,
     stdin: str | None = None,
     own: Places = NOTHING,
-    turn_end: str = "",
 ) -> Command:
     """Return the command that does a job: it gets the prompt on stdin unless `stdin` says otherwise.
 
     Its environment has the variables that are always allowed, those named in `passed`, the given ones, and
-    the labels of the job. `own` is what it needs in a sandbox, beside the work tree; `turn_end` is what it
-    prints when it has done what its stdin said, where that takes more lines meanwhile.
+    the labels of the job. `own` is what it needs in a sandbox, beside the work tree.
     """
     labels = {f"SEGUE_{name.upper()}": value for name, value in job.labels.items()}
     env = inside_environment(passed, {**(variables or {}), **labels})
     text = job.prompt.text if stdin is None else stdin
     data = text.encode("utf-8", "replace")
-    return Command(tuple(argv), job.workspace, env, data, job.limits, own, turn_end=turn_end)
+    return Command(tuple(argv), job.workspace, env, data, job.limits, own)
 
 
 async def run_program(

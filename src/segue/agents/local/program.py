@@ -144,11 +144,10 @@ class InstalledProgram:
         variables: Mapping[str, str],
         own: Places = NOTHING,
         stdin: str | None = None,
-        turn_end: str = "",
     ) -> Command:
         """Return the command that does a job, as `make_command` does."""
         given = {**self._variables, **variables}
-        return make_command(job, (self.path(), *arguments), self._passed(), given, stdin, own, turn_end)
+        return make_command(job, (self.path(), *arguments), self._passed(), given, stdin, own)
 
     def check(self) -> list[Problem]:
         """Return what is wrong with the program or its login; asked once."""

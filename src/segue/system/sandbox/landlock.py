@@ -5,7 +5,7 @@ library only. Landlock allows and never denies, so what is hidden or read-only i
 """
 
 # This starts before every program of the sandbox, and pathlib would cost it start-up time.
-# ruff: noqa: PTH112, PTH114, PTH118, PTH120, PTH208
+# ruff: noqa: PTH112, PTH114, PTH115, PTH118, PTH120, PTH208
 from __future__ import annotations
 
 import ctypes
@@ -58,6 +58,8 @@ def restrict(rules: dict[str, list[str]]) -> None:
         _allow(ruleset, place, _READ_FILE, handled)
     for place in writable_places(rules):
         _allow(ruleset, place, handled, handled)
+    for stream in (1, 2):  # output may go into a file; programs open it again as /dev/stdout
+        _allow(ruleset, os.readlink(f"/proc/self/fd/{stream}"), _WRITE_FILE | _TRUNCATE, handled)
     _drop_capabilities()
     ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     _syscall(_RESTRICT, ruleset, 0)
