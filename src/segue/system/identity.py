@@ -82,7 +82,7 @@ def _is_marked(process: psutil.Process, folder: str) -> bool:
         looks += bool(process.cmdline())
         environment = process.environ()
         if environment:
-            return environment.get(JOB_MARKER) == folder
+            return bool(environment.get(JOB_MARKER) == folder)
         if looks > 1 or process.memory_info().vms == 0:
             break  # it has none, or it is a thread of the kernel
         time.sleep(0.001)

@@ -58,16 +58,16 @@ def kill_group(pid: int) -> None:
 
 def kill(pid: int) -> None:
     """Kill a process; on Windows, which has no groups, with all its children."""
-    if sys.platform != "win32":
-        _send(os.kill, pid, signal.SIGKILL)
-        return
-    import psutil
+    if sys.platform == "win32":
+        import psutil
 
-    with contextlib.suppress(psutil.Error):
-        process = psutil.Process(pid)
-        for each in (*process.children(recursive=True), process):
-            with contextlib.suppress(psutil.Error):
-                each.kill()
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(pid)
+            for each in (*process.children(recursive=True), process):
+                with contextlib.suppress(psutil.Error):
+                    each.kill()
+    else:
+        _send(os.kill, pid, signal.SIGKILL)
 
 
 def _send(send: Callable[[int, int], None], pid: int, number: int) -> None:
@@ -80,11 +80,11 @@ def startable(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
 
     Raises ValueError for arguments that a batch file would misread.
     """
-    if sys.platform != "win32":
-        return list(argv)
-    import shutil
+    if sys.platform == "win32":
+        import shutil
 
-    return check_batch([shutil.which(argv[0], path=env.get("PATH")) or argv[0], *argv[1:]])
+        return check_batch([shutil.which(argv[0], path=env.get("PATH")) or argv[0], *argv[1:]])
+    return list(argv)
 
 
 def check_batch(argv: list[str]) -> list[str]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 REFUSED = 64
-"""Plus an error's number: the exit code if the notes of a job could not be written, and nothing was started."""
+"""Plus an error number: the exit code if the notes of a job could not be written; nothing was started."""
 _LOOK_SECONDS = 0.1
 _GIVE_UP = 10.0
 _MOMENT = 0.002
