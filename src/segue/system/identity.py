@@ -158,7 +158,10 @@ _FIRST_PIDS = 0xEFFFFFFC
 @cache
 def host() -> str:
     """Return this machine's name."""
-    name = os.environ.get("COMPUTERNAME", "") if sys.platform == "win32" else os.uname().nodename
+    if sys.platform == "win32":
+        name = os.environ.get("COMPUTERNAME", "")
+    else:
+        name = os.uname().nodename
     return name.replace("/", "_") or _UNKNOWN
 
 
