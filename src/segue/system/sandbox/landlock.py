@@ -50,7 +50,8 @@ def restrict(rules: dict[str, list[str]]) -> None:
     It changes only the places under `write`, and the work tree, which is in `tree`.
     """
     version = landlock_abi()
-    handled = _READ_FILE | _rights(version)
+    # What this version does not know stays allowed.
+    handled = _READ_FILE | _CHANGE | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
     fields = (handled, 0, _SCOPES if version >= 6 else 0)
     size = 8 + 8 * (version >= 4) + 8 * (version >= 6)  # the kernel refuses fields that it does not know
     ruleset = _syscall(_CREATE, struct.pack("=QQQ", *fields)[:size], size, 0)
@@ -112,12 +113,6 @@ def _parents(place: str) -> Iterator[str]:
     while place != os.sep:
         place = os.path.dirname(place)
         yield place
-
-
-def _rights(version: int) -> int:
-    """Return the rights to change things that this version knows; what it does not know stays allowed."""
-    more = (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
-    return _CHANGE | more
 
 
 def _allow(ruleset: int, place: str, rights: int, handled: int) -> None:
