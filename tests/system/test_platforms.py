@@ -13,8 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.system.identity import JOB_MARKER, find_survivors, portable_start_time, start_time
+from segue.system.identity import (
+    JOB_MARKER,
+    boot,
+    find_survivors,
+    is_dead,
+    is_here,
+    portable_start_time,
+    start_time,
+)
 from segue.system.process.group import check_batch, on_interrupt
+from tests.isolation.means import needs
 from tests.system.process_driver import PATIENCE, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="compares with what Linux tells")
@@ -84,3 +93,15 @@ def test_every_loop_hears_an_interrupt_and_is_as_before_afterwards(
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(main())
+
+
+@needs("bwrap")
+def test_a_process_of_another_container_is_never_taken_for_dead() -> None:
+    """It has the same host and boot; its pid means another process there."""
+    code = "from segue.system.identity import me; print(me())"
+    around = ["bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc"]
+    done = subprocess.run([*around, sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    name = done.stdout.strip()
+    assert name.split("/")[1] == boot()
+    assert not is_here(name)
+    assert not is_dead(name)
