@@ -81,9 +81,9 @@ def startable(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
     Raises ValueError for arguments that a batch file would misread.
     """
     if sys.platform == "win32":
-        import shutil
+        from segue.system.programs import find_inside
 
-        return check_batch([shutil.which(argv[0], path=env.get("PATH")) or argv[0], *argv[1:]])
+        return check_batch([find_inside(argv[0], env.get("PATH")) or argv[0], *argv[1:]])
     return list(argv)
 
 

@@ -142,8 +142,6 @@ class Supervisor:
             self.end("idle", f"it printed nothing for {request['idle']:g} s")
         elif sum(sizes) > request["output_bytes"]:
             self.end("output", f"it printed more than {request['output_bytes']} bytes")
-        elif _is_full(self.folder):
-            self.end("disk", "the disk is full, and its output could not be written")
 
     def _climb(self, pid: int) -> None:
         """Interrupt the agent, then terminate its group, then kill it, with a grace period between."""
