@@ -42,6 +42,8 @@ _GIVE_UP = 10.0
 _MOMENT = 0.002
 _NOTE_BYTES = 4096
 _FULL_BYTES = 64 * 1024
+_ROOM_BYTES = 128 * 1024
+_KEEP_SIZE = 1
 _LAST_RUNG = 2
 _BY_SYSTEM = frozenset((4, 6, 7, 8, 9, 11))
 """Signals that nobody sends for politeness: crashes, and kills for lack of memory."""
@@ -101,6 +103,7 @@ class Supervisor:
                 open(f"{self.folder}/out", "ab") as out,
                 open(f"{self.folder}/err", "ab") as err,
             ):
+                _keep_room(self.folder, self.sizes)
                 self.process = subprocess.Popen(
                     startable(request["argv"], env),
                     cwd=request["cwd"],
@@ -136,6 +139,7 @@ class Supervisor:
         request, sizes = self.request, (_size(f"{self.folder}/out"), _size(f"{self.folder}/err"))
         if sizes != self.sizes:
             self.sizes, self.heard = sizes, now
+            _keep_room(self.folder, sizes)
         if now >= self.began + request["wall"]:
             self.end("wall", f"it ran longer than {request['wall']:g} s")
         elif now >= self.heard + request["idle"]:
@@ -227,6 +231,18 @@ class Supervisor:
 
 def _size(path: str) -> int:
     return os.stat(path).st_size  # noqa: PTH116
+
+
+def _keep_room(folder: str, sizes: tuple[int, int]) -> None:
+    """Take room on the disk for the next output, where Linux can, so that a full disk loses no last words."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    for name, size in zip(("out", "err"), sizes, strict=True):
+        with contextlib.suppress(OSError), open(f"{folder}/{name}", "ab") as file:
+            room = (ctypes.c_long(size), ctypes.c_long(_ROOM_BYTES))
+            ctypes.CDLL(None).fallocate(file.fileno(), _KEEP_SIZE, *room)
 
 
 def _is_full(folder: str) -> bool:
