@@ -22,11 +22,11 @@ from segue.proof.git_copy import GitSource, make_git
 from segue.proof.inputs import Trees
 from segue.proof.runners import Ended
 from segue.system.files import private_folder, read_start
-from segue.system.isolation.commands import DEVICES, landlocked
-from segue.system.isolation.homes import PrivateParts
-from segue.system.isolation.landlock import landlock_abi
-from segue.system.isolation.places import SHARED, TOOLS, program_places
 from segue.system.process.capture import capture
+from segue.system.sandbox.isolation import DEVICES, landlocked
+from segue.system.sandbox.landlock import landlock_abi
+from segue.system.sandbox.places import SHARED, TOOLS, program_places
+from segue.system.sandbox.policy import HiddenParts
 
 _LARGEST_TEXT = 1024**2
 _NOT_LINKED = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
@@ -58,7 +58,7 @@ class CopiedTree(Struct, frozen=True):
     renamed: Renamed
     shown: tuple[Path, ...]
     """What the check reads of places that are hidden."""
-    private: PrivateParts
+    private: HiddenParts
     """The user's credentials."""
 
     def command(self) -> tuple[list[str], dict[str, str]]:
@@ -69,7 +69,7 @@ class CopiedTree(Struct, frozen=True):
         before = shell(numbered=True) if self.order.disguise is Disguise.ORDINARY else ()
         rules = self._rules(words, variables)
         words = [*before, *words]
-        return landlocked({"rules": rules}, words) if landlock_abi() else words, variables
+        return landlocked(rules, words) if landlock_abi() else words, variables
 
     def _home(self) -> Path:
         """Make a home that is empty but for toolchains, and what the user shows."""
@@ -86,8 +86,7 @@ class CopiedTree(Struct, frozen=True):
     def _rules(self, argv: Sequence[str], env: Mapping[str, str]) -> dict[str, list[str]]:
         real = Path(os.path.realpath(Path.home()))
         roots = [Path(old) for old, _ in self.renamed.pairs]
-        # Nothing can be seen in the place of a file, so one with a secret is hidden.
-        hidden = [*roots, real, *self.private.hidden, *(place for place, _ in self.private.masked)]
+        hidden = [*roots, real, *self.private.hidden]
         own = (self.order.work, self.order.tree)
         opened = (*self.private.opened, *own)
         shown = [*(real / name for name in TOOLS), *self.shown, *program_places(argv, env), *opened]
@@ -107,7 +106,7 @@ class Copied(Struct, frozen=True):
 
     trees: Trees
     git: GitSource
-    private: PrivateParts
+    private: HiddenParts
 
     def seen_at(self, tree: Path) -> Path:
         """Return where the tree is."""

@@ -17,7 +17,6 @@ from segue.proof.disguise import (
     Disguise,
     TreeCover,
     differing,
-    last_pid,
     link_packages,
     note_files,
     shell,
@@ -26,20 +25,17 @@ from segue.proof.disguise import (
 from segue.proof.git_copy import GitSource, copy_git, take_objects
 from segue.proof.inputs import Trees, caches_within
 from segue.proof.runners import Ended
+from segue.system import programs
 from segue.system.files import private_folder
-from segue.system.isolation.homes import PrivateParts
-from segue.system.isolation.isolate import Means, SandboxChoice
-from segue.system.isolation.mounting import (
+from segue.system.process.capture import capture
+from segue.system.sandbox.bubblewrap import (
     CONTAINED,
-    capture_mounted,
-    copy_masked,
-    filtered,
     hide,
-    mounter,
     proc_mounts,
 )
-from segue.system.isolation.places import SHARED, TOOLS, named_places, outermost, program_places
-from segue.system.isolation.policy import GIT_FOLDER, TEMPORARY, git_link
+from segue.system.sandbox.isolation import SandboxChoice
+from segue.system.sandbox.places import SHARED, TEMPORARY, TOOLS, named_places, outermost, program_places
+from segue.system.sandbox.policy import GIT_FOLDER, HiddenParts, git_link
 
 _MOST_FILES = 300
 """Mounts cost more the more there are; beyond this, whole folders are made read-only."""
@@ -51,11 +47,9 @@ class Mounted(Struct, frozen=True):
 
     choice: SandboxChoice
     trees: Trees
-    private: PrivateParts
+    private: HiddenParts
     git: GitSource
     """Whose history a tree has that does not show the user's `.git`."""
-    ordinary: SandboxChoice
-    """What shows the tree to an ordinary run: our own sandbox where it works, which bubblewrap is not."""
 
     def seen_at(self, tree: Path) -> Path:  # noqa: ARG002 - wherever it is
         """Return the path of the user's work tree."""
@@ -78,7 +72,7 @@ class Mounted(Struct, frozen=True):
         before = await asyncio.to_thread(note_files, order.tree, noted)
         line = wrap(self.choice, Mounts(order, self.trees.home, self.private, inputs, git))
         # Its variables are in the line: what sets up the mounts is no check.
-        running = capture_mounted(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
+        running = capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
         ended = await run_bounded(running, order)
         after = await asyncio.to_thread(note_files, order.tree, noted)
         return replace(ended, changed=differing(before, after))
@@ -101,8 +95,8 @@ class Mounted(Struct, frozen=True):
             inputs |= self._git_entry(order.work)
         inputs |= dict.fromkeys(caches_within(inputs), private_folder(order.work / "empty"))
         before = note_files(order.tree, guarded)
-        line = wrap(self.ordinary, Mounts(order, home, self.private, inputs, git, around, packages))
-        running = capture_mounted(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
+        line = wrap(self.choice, Mounts(order, home, self.private, inputs, git, around, packages))
+        running = capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
         ended = await run_bounded(running, order)
         return replace(ended, changed=differing(before, note_files(order.tree, guarded)))
 
@@ -138,7 +132,7 @@ class Mounts(Struct, frozen=True):
     order: TreeCommand
     root: Path
     """Where the tree is mounted."""
-    private: PrivateParts
+    private: HiddenParts
     """The user's credentials."""
     inputs: Mapping[str, Path]
     """Folders of dependencies, and git's, by their path in the tree; mounted read-only."""
@@ -153,11 +147,7 @@ class Mounts(Struct, frozen=True):
 def wrap(choice: SandboxChoice, mounts: Mounts) -> list[str]:
     """Return the command that runs another one in the sandbox."""
     order = mounts.order
-    is_bubblewrap = choice.means is Means.BWRAP
-    line = filtered(mounter(is_bubblewrap), order.work)
-    line += ["--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(choice.own_proc)]
-    if not is_bubblewrap and choice.own_proc:
-        line += ["--last-pid", str(last_pid())]
+    line = [programs.need("bwrap"), "--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(choice.own_proc)]
     for place in hidden_places():
         line += ["--tmpfs", str(place)]
     around = mounts.around
@@ -179,7 +169,7 @@ def wrap(choice: SandboxChoice, mounts: Mounts) -> list[str]:
     for name, value in order.env.items():
         line += ["--setenv", name, value]
     ordinary = order.disguise is Disguise.ORDINARY
-    words = [*(shell(numbered=not is_bubblewrap) if ordinary else ()), *order.argv]
+    words = [*(shell(numbered=False) if ordinary else ()), *order.argv]
     return [*line, "--chdir", str(mounts.root), "--", *words]
 
 
@@ -203,13 +193,9 @@ def _rules(mounts: Mounts) -> dict[Path, list[str]]:
     shown = [*_visible(mounts), *names, *(mounts.around.beside if mounts.around is not None else ())]
     places = [(place, Path(os.path.realpath(place))) for place in shown]
     seen: dict[Path, list[str]] = {}
-    masked: dict[Path, list[str]] = {}
     for place in private.hidden:
         seen |= {seen_at: hide(place, seen_at) for seen_at in _seen_at(place, places, covers, mounts.root)}
-    for number, (place, text) in enumerate(private.masked):
-        for seen_at in _seen_at(place, places, covers, mounts.root):
-            masked[seen_at] = ["--ro-bind", str(copy_masked(mounts.order.work, number, text)), str(seen_at)]
-    return {**seen, **{place: ["--ro-bind-try", str(place), str(place)] for place in shown}, **masked}
+    return {**seen, **{place: ["--ro-bind-try", str(place), str(place)] for place in shown}}
 
 
 def _seen_at(

@@ -60,7 +60,7 @@ from segue.proof.unproven import Unproven
 from segue.system.files import private_folder
 from segue.system.git.folders import GitPlace, common_dir
 from segue.system.git.objects import Objects
-from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
+from segue.system.sandbox.isolation import Isolation, SandboxChoice, SandboxKind
 
 _MOST_CONTESTED = 10
 _MOST_TESTS = 300
@@ -88,7 +88,6 @@ class Sealer:
         self._redact = redact
         self._isolation = isolation or Isolation()
         self._choice = choose_means(self._isolation, options.means)
-        self._isolation.remember()
         self._git_dir = git_dir
         self._root, self._scratch, self._options = root.resolve(), scratch, options
         self._trees = Trees(self._root, home.resolve() if home is not None else self._root)
@@ -289,14 +288,12 @@ class Sealer:
             await self.prepare()
         assert self._inputs is not None
         known = await asyncio.to_thread(compare_inputs, self._trees, self._inputs, head)
-        copied = self._choice.means is Means.NONE
+        copied = self._choice.kind is SandboxKind.NONE
         private = await asyncio.to_thread(self._isolation.find_hidden, self._trees.home)
         git = GitSource(self._git_dir, self._objects)
         means: Copied | Mounted = Copied(self._trees, git, private)
         if not copied:
-            own = await asyncio.to_thread(self._isolation.try_means, Means.NAMESPACES)
-            ordinary = self._choice if own.means is Means.NONE else own
-            means = Mounted(self._choice, self._trees, private, git, ordinary)
+            means = Mounted(self._choice, self._trees, private, git)
         sandbox = Sandbox(
             means, self._trees, self._scratch, self._options, self._objects, self._inputs, known
         )
@@ -314,7 +311,7 @@ class Sealer:
         if rewritten := found.not_made(dependencies.rewritten):
             seal = Seal.NONE
             weaknesses.append(f"dependencies not sealed, files were changed: {list_ids(rewritten)}")
-        if self._options.network or self._choice.means is Means.NONE:
+        if self._options.network or self._choice.kind is SandboxKind.NONE:
             weaknesses.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weaknesses)))
 
@@ -408,7 +405,7 @@ class Sealer:
         )
         inputs = input_facts(self._inputs, self._scratch) if self._inputs is not None else []
         sealed = (
-            str(self._choice.means),
+            str(self._choice.kind),
             str(self._trees.home),
             machine_facts(environment({}, network=True)),
             self._isolation.opened,
@@ -433,13 +430,13 @@ def _no_program(argv: Sequence[str]) -> str:
 def choose_means(isolation: Isolation, wanted: str = "auto") -> SandboxChoice:
     """Return what shows checks their tree; NONE stands for a copy in another folder, and says why."""
     if wanted == "copy":
-        return SandboxChoice(Means.NONE, why="a copy is wanted")
-    return isolation.mounter if wanted == "auto" else isolation.try_means(Means(wanted))
+        return SandboxChoice(SandboxKind.NONE, why="a copy is wanted")
+    return isolation.mounter if wanted == "auto" else isolation.try_kind(SandboxKind(wanted))
 
 
 def seal_strength(choice: SandboxChoice) -> tuple[Seal, str]:
     """Return how well checks are sealed by these means, and what is missing."""
-    if choice.means is Means.NONE:
+    if choice.kind is SandboxKind.NONE:
         return Seal.WEAK, f"checks run on a copy in another folder ({choice.why})"
     return Seal.SEALED, choice.why
 

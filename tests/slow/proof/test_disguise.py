@@ -14,10 +14,10 @@ from segue.proof.execute import SealOptions
 from tests.proof.projects import Checkout, needs_sandbox, works
 from tests.slow.proof.disguise_cases import HONEST, INSIDE, LOOKING, DisguiseCase
 
-Means = Literal["auto", "bwrap", "copy"]
+SandboxKind = Literal["auto", "bwrap", "copy"]
 
 
-def _judge(case: DisguiseCase, means: Means, folder: Path) -> CheckResult:
+def _judge(case: DisguiseCase, means: SandboxKind, folder: Path) -> CheckResult:
     if means != "auto" and not works(means):
         pytest.skip(f"{means} does not work here")
     if case.needs and not shutil.which(case.needs):
@@ -36,7 +36,7 @@ def test_a_trick_is_refused(case: DisguiseCase, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("means", ["bwrap", "copy"])
 @pytest.mark.parametrize("case", HONEST, ids=lambda case: case.name)
-def test_honest_work_passes(case: DisguiseCase, means: Means, tmp_path: Path) -> None:
+def test_honest_work_passes(case: DisguiseCase, means: SandboxKind, tmp_path: Path) -> None:
     result = _judge(case, means, tmp_path)
     said = f"{result.state} {result.reason} {result.weaknesses} {result.cap}\n{result.output}"
     assert result.state is CheckState.PASSED, said

@@ -15,12 +15,12 @@ import pytest
 from segue.domain.proof import CheckResult, CheckState
 from segue.flow.proving import level_of
 from segue.proof.execute import SealOptions
-from segue.system.isolation.places import is_temporary
+from segue.system.sandbox.places import is_temporary
 from tests.proof.projects import Checkout, Files, works
 from tests.slow.proof.means_cases import CASES, Case, Link
 
-Means = Literal["bwrap", "copy"]
-MEANS: tuple[Means, ...] = get_args(Means)
+SandboxKind = Literal["bwrap", "copy"]
+MEANS: tuple[SandboxKind, ...] = get_args(SandboxKind)
 HOOKS = ("PYTHONPATH", "PYTEST_ADDOPTS", "PYTEST_PLUGINS", "NODE_OPTIONS")
 """Variables that load code into programs; our own must not reach the cases."""
 
@@ -122,7 +122,7 @@ settings that the work needs from some that make it blind."""
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("means", MEANS)
-def test_verdicts_are_the_same_under_every_means(means: Means, case: Case, folder: Path) -> None:
+def test_verdicts_are_the_same_under_every_means(means: SandboxKind, case: Case, folder: Path) -> None:
     if not works(means):
         pytest.skip(f"{means} does not work here")
     if case.name in (*NAMED_IN_FILES, *MARKED) and means != "copy" and is_temporary(Path(sys.executable)):

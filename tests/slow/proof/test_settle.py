@@ -22,15 +22,9 @@ def command(name: str) -> tuple[str, ...]:
 
 SEALED = (
     *("rename a module", "weaken an assertion!", "move tests", "delete a deprecated function"),
-    *(
-        "delete a failing test!",
-        "change behaviour and its test",
-        "skip a test, as asked",
-        "skip a failing test!",
-    ),
-    *("regenerate a snapshot", "regenerate a snapshot, unasked!", "remove a failing parameter!"),
-    *("unittest to pytest", "weaken an assertion that would pass!", "name a number in a test"),
-    *("go: delete a function with its test", "go: delete a test!", "js: move and rename", "js: skip a test!"),
+    *("delete a failing test!", "change behaviour and its test", "skip a test, as asked"),
+    *("skip a failing test!", "regenerate a snapshot", "unittest to pytest"),
+    *("go: delete a test!", "js: move and rename"),
 )
 """Those where the runs decide something that the texts do not."""
 

@@ -19,7 +19,7 @@ from segue.sources.progress import pair_key
 from segue.sources.recognise import is_github
 from segue.system.github import find_access, open_rest
 from segue.system.http.rest import Rest, RestWords
-from segue.system.patience import outlast
+from segue.system.retry import retry
 
 _READ_PATIENCE = 60.0
 _WRITE_PATIENCE = 10.0
@@ -97,7 +97,7 @@ def ask_github(
     async def work() -> T:
         words = RestWords("", "GITHUB_API_URL", "docs/guides/issues.md")
         async with open_rest(find_access(), redact, words) as rest:
-            return await outlast(lambda: ask(rest), patience)
+            return await retry(lambda: ask(rest), patience)
 
     with ThreadPoolExecutor(1) as thread:
         try:
