@@ -116,7 +116,7 @@ class RecordedSource(Source):
             self._explain_corrupt(error, refuse=not (history.runs or restart))
         else:
             if found is None and history.done:
-                self._message = f"The state file is missing. {_FROM_JOURNAL}"
+                self._message = f"{_FROM_JOURNAL} The state file is missing."
         self._history = history
         if found is not None and not history.plans and found.steps:
             self._set_plan((found.steps,))
@@ -132,7 +132,7 @@ class RecordedSource(Source):
     def _explain_corrupt(self, error: CorruptProgress, refuse: bool) -> None:
         self._is_corrupt = True
         if not refuse:
-            self._message = f"{error.message} {_FROM_JOURNAL}"
+            self._message = f"{_FROM_JOURNAL} {error.message}"
         elif self.files.progress is not None:
             raise SourceError(
                 CANNOT_PROCEED, kept=error.kept, hint=f"{error.message} {error.hint}"
