@@ -22,8 +22,8 @@ from msgspec import Struct
 from segue.domain.amounts import format_duration
 from segue.domain.errors import WorkspaceError
 from segue.domain.events import AgentStuck, AgentText, AgentThought, AgentTool, AgentUsage, Event
+from segue.domain.exits import find_question
 from segue.domain.outcome import Failure, FailureKind
-from segue.domain.question import find_question
 from segue.system.git.repository import Repository
 
 _ROUNDS = 3

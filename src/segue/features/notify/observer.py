@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
 from segue.domain.events import AgentStuck, Recorded, RunEnded, RunParked, TaskEnded
+from segue.domain.exits import is_question
 from segue.domain.notification import Notification, NotificationKind
-from segue.domain.question import is_question
 from segue.domain.run import RunKind, RunSpec, RunState
 from segue.features.notify.options import NotifySettings
 from segue.features.notify.send import notify
