@@ -17,7 +17,7 @@ from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Task, TaskStatus, text_digest
 from segue.ports import Source
 from segue.sources.plan import PlanFile
-from segue.sources.progress import Progress
+from segue.sources.progress import ProgressDocument
 from segue.sources.prompt import PromptSource
 from segue.sources.recorded import CANNOT_PROCEED, RecordedSource
 from segue.sources.speckit.source import SpecKit
@@ -52,7 +52,7 @@ def pending(source: RecordedSource) -> list[str]:
 
 def test_the_journal_says_what_is_done(tmp_path: Path) -> None:
     source = record(plan_in(tmp_path), tmp_path, done("1"))
-    source.progress.write(Progress(completed_task_indices=(2, 3)))
+    source.progress.write(ProgressDocument(completed_task_indices=(2, 3)))
     assert pending(source) == ["2", "3"]
     mark(source, "3")
     assert pending(source) == ["2"]

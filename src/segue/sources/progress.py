@@ -58,7 +58,7 @@ class TaskRecord(Struct, frozen=True):
     """Of the task's text: another task with the same key is another task."""
 
 
-class Progress(Struct, frozen=True):
+class ProgressDocument(Struct, frozen=True):
     """What a progress file says."""
 
     plan_path: str = ""
@@ -80,7 +80,7 @@ class Progress(Struct, frozen=True):
         ends: Mapping[str, Completion],
         head: str | None,
         steps: Sequence[Task] = (),
-    ) -> Progress:
+    ) -> ProgressDocument:
         """Return the progress of a source, by its address and its repository, from how its tasks ended."""
         done = {key: end for key, end in ends.items() if end.status is TaskStatus.DONE}
         plans = {key: end.plan for key, end in done.items() if end.plan is not None}
@@ -110,7 +110,7 @@ class ProgressFile:
         self.path = path
         self._inside = inside
 
-    def read(self) -> Progress | None:
+    def read(self) -> ProgressDocument | None:
         """Return what the file says; None if there is none. Raises CorruptProgress."""
         try:
             data = read_file(self.path, self._inside, _LARGEST)
@@ -119,7 +119,7 @@ class ProgressFile:
                 raise CorruptProgress(self.path, "it is not a JSON object")
             if not any(name in document for name in _NEEDED):
                 raise CorruptProgress(self.path, f"`{_NEEDED[0]}` is missing")
-            return msgspec.convert(document, Progress)
+            return msgspec.convert(document, ProgressDocument)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -129,7 +129,7 @@ class ProgressFile:
         except (ValueError, RecursionError) as error:
             raise CorruptProgress(self.path, f"it is not JSON ({error})") from error
 
-    def write(self, progress: Progress) -> None:
+    def write(self, progress: ProgressDocument) -> None:
         """Write the file, whole or not at all. It need not outlive a power cut: the journal does."""
         text = msgspec.json.format(msgspec.json.encode(progress), indent=1) + b"\n"
         if self._inside is not None:

@@ -14,7 +14,7 @@ from segue.domain.plan import revise
 from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus, text_digest
 from segue.ports import Source, SourceFiles, SourceRequest, SourceTraits
-from segue.sources.progress import CorruptProgress, Progress, ProgressFile
+from segue.sources.progress import CorruptProgress, ProgressDocument, ProgressFile
 from segue.system.reading import work_tree
 
 CANNOT_PROCEED = "Cannot proceed: state file is missing or corrupted."
@@ -54,7 +54,7 @@ class RecordedSource(Source):
         self.progress = ProgressFile(place or own, work_tree(self._repo) if place else None)
         self._read_history, self._redact = history, redact
         self._history: SourceHistory | None = None
-        self._imported = Progress()
+        self._imported = ProgressDocument()
         self._marks: dict[str, Completion] = {}
         self._steps: tuple[Task, ...] = ()
         self._last_number = 0
@@ -106,10 +106,10 @@ class RecordedSource(Source):
 
     def begin(self, history: SourceHistory, *, restart: bool = False) -> None:
         """Take over what the journal knows; where it knows nothing, what the progress file says."""
-        self._marks, self._imported = dict(history.marks), Progress()
+        self._marks, self._imported = dict(history.marks), ProgressDocument()
         self._message, self._base, self._shown = "", None, None
         self._set_plan(history.plans)
-        found: Progress | None = None
+        found: ProgressDocument | None = None
         try:
             found = self.progress.read()
         except CorruptProgress as error:
@@ -204,7 +204,7 @@ class RecordedSource(Source):
             if mark.status in _ENDS and key in named:
                 self.source.mark(named[key], replace(mark, status=TaskStatus.PENDING, error=None))
         self._marks, self._steps = {}, ()
-        self._imported, self._message = Progress(), ""
+        self._imported, self._message = ProgressDocument(), ""
         self._base = self._shown = None
         self._write()
 
@@ -335,4 +335,4 @@ class RecordedSource(Source):
             self.progress.set_aside()
             self._is_corrupt = False
         place = (self.address, self._repo)
-        self.progress.write(Progress.of(place, self._marks, self.head_branch(), self._steps))
+        self.progress.write(ProgressDocument.of(place, self._marks, self.head_branch(), self._steps))
