@@ -16,7 +16,7 @@ import segue.flow.phases
 import segue.runtime.tables
 import segue.sources.plan
 import segue.store.journal
-import segue.store.spool
+import segue.store.session
 import segue.store.store
 import segue.system.supervisor.main
 
