@@ -65,7 +65,9 @@ def differ_in_comments(path: str, before: str, after: str) -> bool:
     bare = [strip_comments(path, text, obeyed=False) for text in (before, after)]
     if any(_UNCLEAR.search(re.sub(grammar, " ", text, flags=_FLAGS)) for text in (before, after)):
         return False
-    lines = [[line.rstrip() if grammar is _HASH else line.strip() for line in text.splitlines()] for text in bare]
+    lines = [
+        [line.rstrip() if grammar is _HASH else line.strip() for line in text.splitlines()] for text in bare
+    ]
     old, new = [[line for line in one if line.strip()] for one in lines]
     return old == new
 

@@ -185,7 +185,7 @@ def _proving(proof: Proof) -> tuple[list[str], list[str]]:
     """Return the tests that prove the task: its own, and those that were there before."""
     unseen = set(proof.independent.proved) if proof.independent is not None else set()
     checks = _own_checks(proof)
-    proving = [test for test in _collect(check.proving for check in checks) if test not in unseen]
+    proving = [test for test in _collect(check.proved for check in checks) if test not in unseen]
     own = {test for check in checks for test in check.own}
     return [test for test in proving if test in own], [test for test in proving if test not in own]
 
@@ -206,7 +206,6 @@ def _changed_tests(checks: Sequence[CheckResult]) -> list[ChangedTest]:
 
 def _places(check: CheckResult) -> Iterator[str]:
     yield from (_place(one) for one in check.changed_tests if one.how in _WHY)
-    yield from check.both_sides
     for one in check.survivors:
         if found := _PLACE.match(one):
             yield found[0]

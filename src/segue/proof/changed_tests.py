@@ -22,6 +22,11 @@ _CHANGE = re.compile(
     r"\b(?:chang|updat|adapt|adjust|rewrit|replac|remov|delet|drop|renam|mov|correct|skip)\w*", re.I
 )
 _REMOVE = re.compile(r"\b(?:remov|delet|drop)\w*", re.I)
+_WORDS = {
+    "passed": "It was changed",
+    "skipped": "It is skipped now",
+    "gone": "It was removed, or is run by nothing now",
+}
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -64,14 +69,12 @@ def _review(test: OldTest, task: TaskTexts, renames: Mapping[str, str]) -> Chang
         path = next(iter(task.after), "")
     old = _find_unit(path, task.before.get(path, ""), name)
     new = _find_unit(path, task.after.get(path, ""), name)
-    place = ChangedTest(path, new[0] or _find_line(task, path), test.id)
+    line = new[0] + _first_difference(old[1], new[1]) if new[1] else _find_line(task, path)
     if settled := _settle(test, task, renames, old[1], new[1]):
-        how, why = settled
-        return ChangedTest(path, place.line, test.id, how, why)
-    why = {"skipped": "It is skipped now", "gone": "It was removed, or is run by nothing now"}.get(test.now)
-    is_off = why is not None and bool(test.id)
-    words = f"{why or 'It was changed'}, and its old version fails."
-    return ChangedTest(path, place.line, test.id, HowSettled.UNSETTLED, words, off=is_off)
+        return ChangedTest(path, line, test.id, *settled)
+    words = f"{_WORDS[test.now]}, and its old version fails."
+    is_off = test.now != "passed" and bool(test.id)
+    return ChangedTest(path, line, test.id, HowSettled.UNSETTLED, words, off=is_off)
 
 
 def _settle(
@@ -81,7 +84,13 @@ def _settle(
     name = name_of(test.id)
     if test.now == "gone" and old and (place := _find_moved(test, task, old, renames)):
         return HowSettled.MECHANICAL, f"It was moved to {place}."
-    if test.now == "passed" and old and new and _same(old, new, renames) and _imports_product(test.file, task):
+    if (
+        test.now == "passed"
+        and old
+        and new
+        and _same(old, new, renames)
+        and _imports_product(test.file, task)
+    ):
         return HowSettled.MECHANICAL, "Only names changed in it, as in the product."
     if not test.was_red and test.id and _is_named(test, name, task.words):
         return HowSettled.ASKED, "The task names it."
@@ -109,7 +118,9 @@ def _removed_names(task: TaskTexts) -> list[str]:
     """Return what the task says to remove and the product has no more."""
     sentences = [sentence for sentence in _SENTENCE.split(task.words) if _REMOVE.search(sentence)]
     said = {word for sentence in sentences for word in _WORD.findall(sentence) if len(word) > 2}
-    before, after = [{word for texts in task.product.values() for word in _WORD.findall(texts[side])} for side in (0, 1)]
+    before, after = [
+        {word for texts in task.product.values() for word in _WORD.findall(texts[side])} for side in (0, 1)
+    ]
     return sorted(said & before - after)
 
 
@@ -118,18 +129,13 @@ def _mentions(text: str, word: str) -> bool:
 
 
 def _find_moved(test: OldTest, task: TaskTexts, old: str, renames: Mapping[str, str]) -> str:
-    """Return the file in which the same test passes now, maybe under the product's new name; empty: none."""
-    name = renamed = name_of(test.id)
-    for before, after in renames.items():
-        renamed = renamed.replace(before, after) if len(before) > 2 else renamed
-    if not any(name_of(key) == renamed for key in task.passing if key != test.id):
-        return ""
-    words = {**renames, name: renamed}
+    """Return the file in which the same test passes now, maybe under another name; empty: none."""
+    name, passing = name_of(test.id), {name_of(key) for key in task.passing if key != test.id}
     for path, text in task.after.items():
-        if path == test.file and renamed == name:
-            continue
-        if _same(old, _find_unit(path, text, renamed)[1], words):
-            return path
+        for other in {name, *(one.name for one in _functions(text) if path.endswith(".py"))} & passing:
+            is_here = path == test.file and other == name
+            if not is_here and _same(old, _find_unit(path, text, other)[1], {**renames, name: other}):
+                return path
     return ""
 
 
@@ -213,8 +219,11 @@ def _take_block(lines: Sequence[str]) -> str:
 
 def _find_line(task: TaskTexts, path: str) -> int:
     """Return the first line of a file that differs; 0: the file is gone."""
-    before, after = task.before.get(path, "").splitlines(), task.after.get(path, "").splitlines()
-    for number, line in enumerate(after):
-        if number >= len(before) or before[number] != line:
-            return number + 1
-    return min(len(after), len(before) + 1) if after else 0
+    before, after = task.before.get(path, ""), task.after.get(path, "")
+    return min(_first_difference(before, after) + 1, len(after.splitlines()))
+
+
+def _first_difference(before: str, after: str) -> int:
+    """Return how many lines at the beginning of two texts are the same."""
+    pairs = zip(before.splitlines(), after.splitlines(), strict=False)
+    return next((number for number, (one, other) in enumerate(pairs) if one != other), 0)

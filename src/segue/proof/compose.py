@@ -183,7 +183,9 @@ class Comparison:
     async def load(self) -> None:
         """Read what differs, and find out which files called like helpers are used by tests only."""
         sides = (self.base, self.head)
-        wanted = [side[path].id for path in self.differing for side in sides if path in side and side[path].is_file]
+        wanted = [
+            side[path].id for path in self.differing for side in sides if path in side and side[path].is_file
+        ]
         self._texts = await read_files(self._objects, wanted)
         for path in self.changed(PathKind.CODE):
             if is_helper_name(path):
@@ -191,7 +193,9 @@ class Comparison:
                 product = {
                     name: entry
                     for name, entry in side.items()
-                    if self.kinds[name] is PathKind.CODE and not is_helper_name(name) and not is_test_name(name)
+                    if self.kinds[name] is PathKind.CODE
+                    and not is_helper_name(name)
+                    and not is_test_name(name)
                 }
                 stem = path.rpartition("/")[2].partition(".")[0]
                 if not await find_mentions(self._objects, product, [stem]):

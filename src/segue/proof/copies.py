@@ -38,7 +38,11 @@ class Copied(Struct, frozen=True):
     async def run(self, order: TreeCommand) -> Ended:
         """Run a command on the tree, once its dependencies and a git folder are there."""
         self._prepare(order)
-        env = {**order.env, "HOME": str(self._make_home(order)), "TMPDIR": str(private_folder(order.work / "tmp"))}
+        env = {
+            **order.env,
+            "HOME": str(self._make_home(order)),
+            "TMPDIR": str(private_folder(order.work / "tmp")),
+        }
         paths = [env.get("PYTHONPATH", ""), str(order.tree), str(order.tree / "src")]
         env["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         argv = list(order.argv)

@@ -105,8 +105,8 @@ def _by_exit_code(runs: Runs, change: Change) -> CheckResult:
         words = "could not start" if change.could_not_start else "failed"
         reason = f"It {words} before the run, and still does, so it says nothing about the task."
         weak = (f"`{change.command}` {words} before the run too, so it shows nothing",)
-        facts = {"known": (change.command,), "weaknesses": weak}
-        return _conclude(runs, change, CheckState.NOTHING, reason, **facts)
+        known = (change.command,)
+        return _conclude(runs, change, CheckState.NOTHING, reason, known=known, weaknesses=weak)
     if change.touched and new.ok:  # it passes only with the agent's tests or settings: a changed test
         return _conclude(runs, change, CheckState.PASSED, noticed=noticed)
     run = runs.regress if new.ok else new
@@ -132,20 +132,28 @@ def _disbelieve(runs: Runs, change: Change) -> CheckResult | None:
         if reason:
             return _conclude(runs, change, CheckState.REFUTED, reason, run)
     before = runs.base.report
-    gone = [] if before is None else [
-        test
-        for test in sorted(before.ids(PASSED))
-        if runs.regress.find(test) is None and not _is_inside(before.tests[test], change)
-    ]
+    gone = (
+        []
+        if before is None
+        else [
+            test
+            for test in sorted(before.ids(PASSED))
+            if runs.regress.find(test) is None and not _is_inside(before.tests[test], change)
+        ]
+    )
     if gone and not _admits(runs.regress, runs, change):
         reason = f"Tests that passed before the task did not run: {list_ids(gone)}."
         return _conclude(runs, change, CheckState.REFUTED, reason, runs.regress, broken=tuple(gone))
-    skipped = set[str]() if before is None else {
-        test
-        for run in (runs.regress, runs.new)
-        if run.report is not None
-        for test in before.ids(PASSED) & run.report.ids(SKIPPED)
-    }
+    skipped = (
+        set[str]()
+        if before is None
+        else {
+            test
+            for run in (runs.regress, runs.new)
+            if run.report is not None
+            for test in before.ids(PASSED) & run.report.ids(SKIPPED)
+        }
+    )
     if skipped := skipped.difference(_skipped_by_edit(runs, change)):
         reason = f"Tests that passed before the task are skipped now: {list_ids(sorted(skipped))}."
         broken = tuple(sorted(skipped))
@@ -202,8 +210,7 @@ def _find_broken(runs: Runs, change: Change) -> CheckResult | None:
     if not sure:
         return None
     reason = f"Tests that passed before the task fail now: {list_ids(sure)}."
-    facts = {"failing": broken, "broken": broken}
-    return _conclude(runs, change, CheckState.FAILED, reason, runs.regress, **facts)
+    return _conclude(runs, change, CheckState.FAILED, reason, runs.regress, failing=broken, broken=broken)
 
 
 def _find_lost(runs: Runs, change: Change) -> tuple[str, ...]:
@@ -238,7 +245,11 @@ def find_changed(runs: Runs, change: Change) -> tuple[str, ...]:
         for test in (then.failed - now.failed if then and now and then is not now else ())
         if test not in base.tests and base.unloaded(then.tests[test]) is not None  # type: ignore[union-attr]
     }
-    lost = _find_lost(runs, change)
+    gone = {test for test in change.watched if test in base.tests and now and test not in now.tests}
+    lost = {
+        *_find_lost(runs, change),
+        *(test for test in gone if now and now.unloaded(base.tests[test]) is None),
+    }
     return tuple(sorted({*lost, *silenced, *_skipped_by_edit(runs, change), *reworded}))
 
 
@@ -278,7 +289,7 @@ def _by_tests(runs: Runs, change: Change) -> CheckResult:
         return _conclude(runs, change, CheckState.FAILED, f"No test reported its end. {_name_end(runs.new)}")
     if failing := _find_failing(report, runs, change):
         return _fail(runs, change, failing)
-    weak, known = list(report.weaknesses), ()
+    weak, known = list(report.weaknesses), tuple[str, ...]()
     if not runs.new.ok and not report.failed:
         reason = f"All tests passed, but the command failed. {_name_end(runs.new)}"
         was_empty = runs.base.report is not None and not runs.base.tests
@@ -341,8 +352,7 @@ def _test_first(runs: Runs, change: Change) -> CheckResult:
         reason = "The new tests pass already, so they do not test what is missing."
         return _conclude(runs, change, CheckState.FAILED, reason, idle=tuple(added))
     idle = tuple(test for test in added if report.tests[test].outcome is PASSED)
-    facts = {"failing": red, "proved": red, "awaited": red, "idle": idle}
-    return _conclude(runs, change, CheckState.PASSED, **facts)
+    return _conclude(runs, change, CheckState.PASSED, failing=red, proved=red, awaited=red, idle=idle)
 
 
 def _is_right(case: CaseResult) -> bool:

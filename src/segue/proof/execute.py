@@ -25,7 +25,7 @@ from segue.proof.copies import Copied
 from segue.proof.git_copy import commit_tree
 from segue.proof.inputs import Dependencies, Inputs, Trees, place_copies
 from segue.proof.mounts import Mounted
-from segue.proof.mutation.sharpness import Effort
+from segue.proof.mutants.measure import MutationLimits
 from segue.proof.runners import WHOLE, Ended, Purpose, Runner, Stage, read_report
 from segue.proof.runs import Observed
 from segue.proof.setup import Entries, Environment, Setup
@@ -65,7 +65,7 @@ class SealOptions(Struct, frozen=True):
     """Seconds that one run of a check may take."""
     long: float = 5
     """Seconds after which a suite is long: it is run whole once, and then only what a task changed of it."""
-    effort: Effort = Effort()
+    mutation: MutationLimits = MutationLimits()
     """How much mutants ask of the tests that prove a task."""
     bases: Path | None = None
     """Where results on trees that nobody works on are kept for all runs; None: with the run."""
@@ -171,7 +171,9 @@ class Sandbox:
         stage = Stage(prepared.argv, root, tree, hooks, reports, token, composed.tests, purpose)
         lane = {name: value for name, value in lane_variables(self._trees.root).items() if name != "TMPDIR"}
         own = {**lane, "PYTHONPYCACHEPREFIX": f"/tmp/{token}"}  # noqa: S108 - inside of the sandbox
-        env = environment({**own, **join_variables(runner.arm(stage) for runner in armed)}, self._options.network)
+        env = environment(
+            {**own, **join_variables(runner.arm(stage) for runner in armed)}, self._options.network
+        )
         order = TreeCommand(
             prepared.argv,
             env,
@@ -254,7 +256,10 @@ def _observe(stage: Stage, armed: Sequence[Runner], ended: Ended) -> Observed:
 
 def environment(variables: Mapping[str, str], network: bool) -> dict[str, str]:
     """Return what a check's environment has: the allowed variables, and those of its runners."""
-    fixed = {"UV_NO_SYNC": "1", "PYTHONNOUSERSITE": "1"}  # uv would build the project, which needs the network
+    fixed = {
+        "UV_NO_SYNC": "1",
+        "PYTHONNOUSERSITE": "1",
+    }  # uv would build the project, which needs the network
     env = {**inside_environment(extra=variables), **fixed}
     for name in (*_DROPPED, *(() if network else _PROXIES)):
         env.pop(name, None)

@@ -21,7 +21,13 @@ from segue.system.isolation.mounting import CONTAINED, capture_mounted, filtered
 from segue.system.isolation.places import SHARED, TOOLS, named_places, outermost, program_places
 
 _NAMESPACES = (*CONTAINED, "--disable-userns", "--new-session", "--clearenv")
-_ENVIRONMENTS = (".virtualenvs", ".venvs", ".local/share/virtualenvs", ".local/share/hatch", ".cache/pypoetry")
+_ENVIRONMENTS = (
+    ".virtualenvs",
+    ".venvs",
+    ".local/share/virtualenvs",
+    ".local/share/hatch",
+    ".cache/pypoetry",
+)
 """Where tools keep environments of projects in a home that is hidden otherwise."""
 
 
@@ -40,7 +46,9 @@ class Mounted(Struct, frozen=True):
         """Run a command in namespaces of its own."""
         inputs = dict(order.inputs)
         empty = private_folder(order.work / "empty")
-        caches = [f"{path}/{name}" for path, place in inputs.items() for name in CACHES if (place / name).is_dir()]
+        caches = [
+            f"{path}/{name}" for path, place in inputs.items() for name in CACHES if (place / name).is_dir()
+        ]
         inputs |= dict.fromkeys(caches, empty)
         if order.objects is not None:
             private_folder(order.tree / SHARED_OBJECTS)

@@ -52,7 +52,9 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True):
         kept = {key: case for key, case in self.report.tests.items() if key not in tests}
         left = any(case.outcome is TestOutcome.FAILED for case in kept.values())
         code = 0 if self.report.failed and not left and self.exit_code else self.exit_code
-        return msgspec.structs.replace(self, report=msgspec.structs.replace(self.report, tests=kept), exit_code=code)
+        return msgspec.structs.replace(
+            self, report=msgspec.structs.replace(self.report, tests=kept), exit_code=code
+        )
 
 
 NOTHING_RAN = Observed(None)

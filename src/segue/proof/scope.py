@@ -94,5 +94,7 @@ def _sort(comparison: Comparison, path: str, is_tested: bool) -> ChangePart | No
 async def _is_read(objects: Objects, comparison: Comparison, paths: Collection[str]) -> bool:
     """Return whether a program names one of these files, or a folder that it is in."""
     names = {part for path in paths for part in path.split("/") if len(part) > _TOO_SHORT}
-    programs = {path: entry for path, entry in comparison.head.items() if is_program(path) and path not in paths}
+    programs = {
+        path: entry for path, entry in comparison.head.items() if is_program(path) and path not in paths
+    }
     return bool(names and programs and await find_mentions(objects, programs, names))

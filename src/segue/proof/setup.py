@@ -1,4 +1,4 @@
-"""Make environments for checks with the user's setup commands: one for each state of the project's manifests."""
+"""Make environments for checks with the user's setup commands: one per state of the manifests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def find_manifests(entries: Entries) -> dict[str, str]:
     """Return the files that say what is to be installed, with their ids."""
     globs = _MANIFESTS.split()
     names = {path: path.rpartition("/")[2] for path in entries if "node_modules/" not in path}
-    return {path: entries[path].id for path, name in names.items() if any(fnmatchcase(name, one) for one in globs)}
+    return {
+        path: entries[path].id for path, name in names.items() if any(fnmatchcase(name, one) for one in globs)
+    }
 
 
 class Setup:
@@ -86,7 +88,7 @@ class Setup:
         self._folder = folder / "setup"
 
     def key(self, entries: Entries) -> str:
-        """Return the name of the environment of a tree: by the commands, what they name, and the manifests."""
+        """Return the name of the environment of a tree, by the commands, what they name, and manifests."""
         named = {path: entries[path].id for path in self._named & entries.keys()}
         facts = encode_note((self._commands, sorted({**find_manifests(entries), **named}.items())))
         return hashlib.sha256(facts).hexdigest()[:32]

@@ -14,15 +14,18 @@ from segue.proof.runs import Observed
 
 _SHOWN = 12
 """Lines at the end of the output that may say what is wrong."""
-_TEST_COMMAND = re.compile(r"test|spec|tox|nox|jest|mocha|behave|bats|make|just|npm|yarn|pnpm|bun|check|verify|\./")
+_TEST_COMMAND = re.compile(
+    r"test|spec|tox|nox|jest|mocha|behave|bats|make|just|npm|yarn|pnpm|bun|check|verify|\./"
+)
 """What may run tests, judging by its name, once there are some."""
 _RUNNER = re.compile(r"pytest|unittest|jest|vitest|mocha|node .*--test\b|\b(?:go|cargo) test\b")
 _NO_TESTS = re.compile(r"no test(?: file)?s? (?:ran|found|were found)|no test files", re.I)
 _CANNOT_START = re.compile(
     r"not found|no such file|no rule to make|missing script|no module named|cannot find module"
-    r"|unrecognized arguments|unknown (?:command|option|script)|while loading conftest|errors? during collection",
+    r"|unrecognized arguments|unknown (?:command|option|script)|while loading conftest",
     re.I,
 )
+_PYTEST = re.compile(r"^(?:ERROR: |ImportError while loading conftest )", re.M)
 _MAKE = re.compile(r"\*\*\* \[.*\] \D* ?12[67]$", re.M)
 _MODULE = re.compile(r"No module named '?([\w.]+)'?|Cannot find (?:module|package) '([^']+)'")
 _QUOTED = re.compile(r"[`'\"‘]([\w./:@-]+)[`'\"’]")
@@ -46,19 +49,20 @@ class Obstacle(Struct, frozen=True):
 def conclude(
     argv: Sequence[str], seen: Observed, paths: Collection[str], has_tests: bool, limit: float
 ) -> BaseCheck:
-    """Return what a check that has run on a tree says about it; `has_tests`: the tree has files with tests."""
+    """Return what a check that has run on a tree says about it; `has_tests`: the tree has test files."""
     command, report = shlex.join(argv), seen.report or Report()
     failing = tuple(sorted(report.failed))
     obstacle = _find_obstacle_of(argv, seen, paths, has_tests, limit)
     is_young = all(_PLAIN.fullmatch(path) for path in paths)
-    lines = last_lines(seen.output)
     by_code = not seen.ok and not failing
     state = BaseState.GREEN if seen.ok and not failing else BaseState.RED
-    if obstacle is None and not seen.tests and (seen.report is not None or _says_empty(command, seen, has_tests)):
+    is_empty = seen.report is not None or _says_empty(command, seen, has_tests)
+    if obstacle is None and not seen.tests and is_empty:
         state = BaseState.EMPTY
     elif obstacle is not None:
-        may_come = is_young or any("/" in name and name not in paths for name in obstacle.missing)
+        may_come = is_young or (not has_tests and _names_absent_file(argv, paths))
         state = BaseState.RED if may_come and seen.exit_code is not None else BaseState.UNREADY
+    is_explained = state in (BaseState.GREEN, BaseState.EMPTY) or bool(failing and has_run(seen))
     may_test = _TEST_COMMAND.search(command) is not None and not has_tests
     return BaseCheck(
         command,
@@ -69,7 +73,7 @@ def conclude(
         by_code and state is not BaseState.EMPTY,
         obstacle.reason if obstacle else "",
         obstacle.missing if obstacle else (),
-        "\n".join(lines) if state in (BaseState.RED, BaseState.UNREADY) and not (failing and has_run(seen)) else "",
+        "" if is_explained else "\n".join(last_lines(seen.output)),
         mute=state is BaseState.GREEN and seen.report is None and not may_test,
         too_long=seen.exit_code is None,
     )
@@ -108,6 +112,10 @@ def find_obstacle(argv: Sequence[str], seen: Observed) -> Obstacle | None:
     if seen.exit_code in (126, 127) or _MAKE.search(seen.output):
         reason = _clean(named[-1] if named else last_line(seen.output))
         return Obstacle(reason or f"exit code {seen.exit_code}", lacking(argv, seen.output))
+    if seen.exit_code == 4 and _PYTEST.search(seen.output) and not seen.tests:
+        # pytest's own code for a wrong command line, and for a conftest.py that cannot be loaded
+        errors = [line for line in lines if re.match(r"E  |.*error:", line)]
+        return Obstacle(_clean((errors or lines)[-1]), lacking(argv, seen.output))
     if seen.report is not None or not named:
         return None
     # A script of the project may say of anything that it is missing; a tool names its own words.
@@ -151,15 +159,27 @@ def _words(argv: Sequence[str]) -> list[str]:
     ]
 
 
+def _names_absent_file(argv: Sequence[str], paths: Collection[str]) -> bool:
+    """Return whether a command names a file or folder that the project does not have yet."""
+    words = [word.partition("::")[0].removeprefix("./").rstrip("/") for word in _words(argv)]
+    return any(
+        ("/" in word or "." in word)
+        and not any(path == word or path.startswith(f"{word}/") for path in paths)
+        for word in words
+    )
+
+
 def _find_common_cause(report: Report, paths: Collection[str]) -> Obstacle | None:
     """Return why no test file at all can be loaded, if that is one module that the project does not have."""
     cases = list(report.tests.values())
     if len(cases) < 2:
         return None  # a single file is as likely a specification that waits for its code
-    modules = set.intersection(*({name.partition(".")[0] for name, _ in _MODULE.findall(case.message)} for case in cases))
+    named = [{name.partition(".")[0] for name, _ in _MODULE.findall(case.message)} for case in cases]
     known = {part.removesuffix(".py") for path in paths for part in path.split("/")[:2]}
-    foreign = sorted(modules - known - {""})
-    return Obstacle(f"no test file can be loaded: No module named '{foreign[0]}'", tuple(foreign)) if foreign else None
+    foreign = sorted(set.intersection(*named) - known - {""})
+    if not foreign:
+        return None
+    return Obstacle(f"no test file can be loaded: No module named '{foreign[0]}'", tuple(foreign))
 
 
 def _find_red_files(report: Report) -> tuple[str, ...]:

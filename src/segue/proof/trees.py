@@ -172,26 +172,6 @@ async def find_mentions(
     return [path.decode("utf-8", "surrogateescape") for path in done.out.split(b"\0") if path]
 
 
-async def grep_words(
-    objects: Objects, entries: Mapping[str, TreeEntry], words: Collection[str]
-) -> list[tuple[str, str]]:
-    """Return the lines of text files that have one of these words, each with its file."""
-    if not words or not entries:
-        return []
-    with brief_folder() as folder:
-        variables = {"GIT_INDEX_FILE": str(folder / "index")}
-        await write_index(objects, entries, variables)
-        patterns = folder / "words"
-        patterns.write_text("\n".join(sorted(words)))
-        options = ("grep", "--cached", "-I", "-z", "-n", "-w", "-F", "-f", str(patterns))
-        done = await objects.git(*options, variables=variables, codes=(0, 1))
-    found = []
-    for line in done.out.decode("utf-8", "surrogateescape").split("\n"):
-        path, _, rest = line.partition("\0")
-        found.append((path, rest.partition("\0")[2]))
-    return [(path, text) for path, text in found if path]
-
-
 async def write_index(
     objects: Objects, entries: Mapping[str, TreeEntry], variables: Mapping[str, str]
 ) -> None:

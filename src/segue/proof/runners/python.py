@@ -30,8 +30,7 @@ def _copy_probes(stage: Stage) -> Mapping[str, object]:
     """Copy what both ask the product, in one text; return what they need to know of it."""
     probes = copy_hook(stage, "probes.py", f"{stage.token}p.txt")
     apart = copy_hook(stage, "apart.py", f"{stage.token}q.txt")
-    is_asked = stage.purpose.blind and stage.is_closed
-    return {"probes": [probes.name, apart.name], "apart": is_asked}
+    return {"probes": [probes.name, apart.name], "apart": False}
 
 
 def _arm_pytest(stage: Stage) -> Mapping[str, str]:
