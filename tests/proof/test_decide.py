@@ -54,7 +54,9 @@ changes = st.builds(
 
 
 @given(histories, changes)
-def test_what_passed_on_the_base_passes_now_or_is_contested_or_the_check_fails(runs: Runs, change: Change) -> None:
+def test_what_passed_on_the_base_passes_now_or_is_contested_or_the_check_fails(
+    runs: Runs, change: Change
+) -> None:
     decision = decide(runs, change)
     if decision.state is not CheckState.PASSED or runs.base.report is None:
         return

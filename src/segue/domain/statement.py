@@ -122,6 +122,19 @@ def state_proof(proof: Proof) -> ProofStatement:
     return ProofStatement(f"{summary[:1].upper()}{summary[1:]}.", shown, tuple(missing), look_at)
 
 
+def list_doubts(proof: Proof) -> list[str]:
+    """Return what a person must look at although the task is done, each with the place; nothing once accepted."""
+    if proof.is_accepted:
+        return []
+    tests = dict.fromkeys(test for check in _own_checks(proof) for test in check.unsettled)
+    places = list(dict.fromkeys(map(_place, tests)))
+    found = [f"old tests were changed unasked, look at {list_some(places, _LISTED)}"] if places else []
+    if proof.held is not None and proof.held[1] < proof.held[0]:
+        gone = format_count(proof.held[0] - proof.held[1], "earlier proof")
+        found.append(f"{gone} no longer {'holds' if gone.startswith('1 ') else 'hold'}")
+    return found
+
+
 def _show(proof: Proof) -> Iterator[str]:
     """Yield what is shown, the most important first."""
     checks = _own_checks(proof)
@@ -155,9 +168,7 @@ def _lacks(proof: Proof) -> Iterator[str]:
         yield f"{proof.untestable}, so there is nothing that a test could tell"
     elif proof.level.rank < Level.TESTED.rank and proof.reasons:
         yield f"not shown: {proof.reasons[0]}"
-    if proof.held is not None and proof.held[1] < proof.held[0]:
-        gone = proof.held[0] - proof.held[1]
-        yield f"{format_count(gone, 'earlier proof')} no longer {'holds' if gone == 1 else 'hold'}"
+    yield from (doubt for doubt in list_doubts(proof) if "earlier proof" in doubt)
     if flaky := _collect(check.flaky for check in _own_checks(proof)):
         yield f"{format_count(len(flaky), 'flaky test')} {'shows' if len(flaky) == 1 else 'show'} nothing"
 
