@@ -230,7 +230,8 @@ async def workplace(scratch: Path, elsewhere: bool) -> AsyncIterator[tuple[Path,
 
 def sweep(scratch: Path) -> None:
     """Delete what checks have left whose process was killed."""
-    for own in (*(scratch / "runs").glob("*-s*"), *scratch.glob("*/setup/*-s*")):
+    places = ("runs/*-s*", "setup/*-s*", "*/setup/*-s*")
+    for own in (own for place in places for own in scratch.glob(place)):
         pid = own.name.partition("-")[0]
         if pid.isdigit() and start_time(int(pid)) is None:
             _clear(own)
