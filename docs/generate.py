@@ -15,7 +15,7 @@ from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.cursor.agent import CursorOptions
-from segue.agents.cursor_cloud.api import CursorCloudOptions
+from segue.agents.cursor_cloud.agent import CursorCloudOptions
 from segue.config.feature_tables import list_settings
 from segue.config.git import GitSettings
 from segue.config.settings import DiagnosticSettings, SandboxSettings

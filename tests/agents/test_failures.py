@@ -17,10 +17,10 @@ import pytest
 
 from segue.agents.classify import read_last_words
 from segue.agents.claude.lines import ClaudeLines
-from segue.agents.cloud.errors import BY_US, judge_refusal, make_unreachable, read_refusal
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.cursor_cloud.api import CURSOR, Status, judge_end
+from segue.agents.cursor_cloud.api import Look, Status
+from segue.agents.cursor_cloud.errors import judge_refusal, make_unreachable, read_refusal
 from segue.agents.local.launch import ProcessEnd
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind
@@ -64,12 +64,12 @@ def command(out: str = "", err: str = "", **how: Any) -> Told:
 
 
 def run_said(error: str, status: Status = Status.FAILED) -> Told:
-    return lambda: judge_end(status, error)
+    return lambda: Look(status, "", error=error).failure
 
 
 def api_said(status: int, code: str = "", message: str = "no") -> Told:
     body = json.dumps({"error": {"code": code, "message": message}} if code else {}).encode()
-    return lambda: judge_refusal(read_refusal(HttpResponse(status, {}, body)), False, CURSOR)
+    return lambda: judge_refusal(read_refusal(HttpResponse(status, {}, body)), False)
 
 
 CLAUDE_INIT = {"type": "system", "subtype": "init", "session_id": "s", "model": "m"}
@@ -250,16 +250,13 @@ TABLE: dict[str, Rows] = {
         ],
         FailureKind.OUTAGE: [
             api_said(503),
-            lambda: judge_refusal(
-                make_unreachable(HttpError("connection refused", sent=False)), False, CURSOR
-            ),
+            lambda: judge_refusal(make_unreachable(HttpError("refused", sent=False), True), False),
             run_said("upstream: 503 Service Unavailable"),
         ],
         FailureKind.AUTH: [api_said(401), api_said(403, "plan_required")],
         FailureKind.CONTEXT: [run_said("The prompt is too long for this model.")],
         FailureKind.NOT_STARTED: [run_said(NO_MODEL)],
         FailureKind.CRASH: [run_said(""), run_said("the machine died")],
-        FailureKind.HANG: [lambda: BY_US["hang"]],
         FailureKind.UNKNOWN: [run_said("", Status.CANCELLED), api_said(409, "agent_id_conflict")],
     },
     "command": {

@@ -15,21 +15,20 @@ from segue.cli.terminal.output import report_error
 from tests.cli.hosted import Hosted, host
 from tests.cli.place import Place
 from tests.features.notify.servers import webhook
-from tests.system.shapes import ENCODINGS, KNOWN, SHAPES
-from tests.system.test_shapes import PIECE
+from tests.system.shapes import FORMS, KNOWN, SHAPE_FORMS, SHAPES, pieces
 from tests.web.place import serving
 
 IN_REMOTE, IN_NETRC = "r3m0te-T0ken-a1B2c3D4e5", "netrc-Passw0rd-f6G7h8"
-SECRETS = {**SHAPES, **KNOWN, "remote": IN_REMOTE, "netrc": IN_NETRC}
 
 
-def plant(is_all: bool) -> dict[str, tuple[str, str]]:
-    """Return what is planted: every secret in every encoding, or each of both at least once."""
-    names, ways = list(SECRETS), list(ENCODINGS)
-    pairs = [(name, way) for name in names for way in ways]
-    if not is_all:
-        pairs = [(names[place % len(names)], way) for place, way in enumerate(ways)]
-    return {f"{name}, {way}": (SECRETS[name], ENCODINGS[way](SECRETS[name])) for name, way in pairs}
+def plant() -> dict[str, tuple[str, str]]:
+    """Return the secrets that are planted, each in another form."""
+    planted = {}
+    for secrets, forms in ((SHAPES, SHAPE_FORMS), ({**KNOWN, "remote": IN_REMOTE, "netrc": IN_NETRC}, FORMS)):
+        for place, name in enumerate([*secrets] * max(1, -(-len(forms) // len(secrets)))):
+            way = [*forms][place % len(forms)]
+            planted[f"{name}, {way}"] = (secrets[name], forms[way](secrets[name]))
+    return planted
 
 
 class Sinks:
@@ -39,11 +38,7 @@ class Sinks:
         self.texts: dict[str, str] = {}
         self._pieces: dict[str, str] = {}
         for name, (secret, encoded) in planted.items():
-            words = [word for word in (*encoded.split("\n"), *secret.split("\n")) if "-----" not in word]
-            for word in words:
-                for at in range(0, max(1, len(word) - PIECE + 1), 4):
-                    if len(piece := word[at : at + PIECE]) == PIECE:
-                        self._pieces.setdefault(piece, name)
+            self._pieces |= dict.fromkeys(pieces(secret, encoded), name)
 
     def add(self, name: str, text: str) -> None:
         assert text, f"{name} is empty, so nothing was looked for"
@@ -139,8 +134,7 @@ def collect_answers(sinks: Sinks, place: Place, run_id: str) -> None:
 
 
 def test_no_sink_has_a_secret(hosted: Hosted) -> None:
-    how = "sample"
-    planted = plant(how == "all")
+    planted = plant()
     sinks, place = Sinks(planted), hosted.place
     with webhook() as hook:
         sinks.add("terminal", run(hosted, planted, hook.url))

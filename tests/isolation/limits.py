@@ -89,16 +89,17 @@ ATTEMPTS: Final = {
 }
 """What the hostile agent of the tests tries, by name."""
 
-_BY_MOUNTS = frozenset({"loopback", "abstract_socket", "unix_socket"})
-_BY_RULES = frozenset({"git_history", "git_control", "see_commands", "change_attributes"})
+_ALWAYS = frozenset({"use_keyring", "loopback"})
+_BY_MOUNTS = _ALWAYS | {"abstract_socket"}
+_BY_RULES = _ALWAYS | {
+    *("git_history", "git_control", "see_commands", "change_attributes", "private_socket", "unix_socket"),
+}
 
 NOT_STOPPED: Final = {
-    "bwrap strict": frozenset(),
-    "bwrap standard": _BY_MOUNTS,
-    "namespaces strict": frozenset(),
-    "namespaces standard": _BY_MOUNTS,
+    "bwrap strict": _BY_MOUNTS,
+    "bwrap standard": _BY_MOUNTS | {"unix_socket"},
     "landlock strict": _BY_RULES,
-    "landlock standard": _BY_RULES | {"write_tmp", "loopback", "private_socket", "unix_socket"},
+    "landlock standard": _BY_RULES | {"write_tmp"},
 }
 """By sandbox, the attempts that it does not stop."""
 

@@ -26,7 +26,7 @@ from segue.domain.task import Task
 from segue.domain.verdict import Action, Criterion, Evidence, Result, Verdict
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.system.patience import outlast
+from segue.system.retry import retry
 from tests.bare import bare_python, run_bare
 from tests.fakes.serving import serve
 from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, endpoint, reply
@@ -41,7 +41,7 @@ def judged(
     async def say_nothing(_event: Event) -> None:
         pass
 
-    return asyncio.run(outlast(lambda: judge.judge(task, evidence), patience, say_nothing))
+    return asyncio.run(retry(lambda: judge.judge(task, evidence), patience, say_nothing))
 
 
 def met(verdict: Verdict) -> dict[str, bool]:
@@ -302,7 +302,7 @@ import asyncio
 from pathlib import Path
 from segue.domain.errors import ToolMissing
 from segue.domain.verdict import Evidence
-from segue.system.patience import outlast
+from segue.system.retry import retry
 from segue.domain.task import Task
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings

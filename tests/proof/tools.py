@@ -60,6 +60,11 @@ def program(name: str) -> str:
     return found
 
 
+def python_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the launchers and plug-ins of Python be found first."""
+    _prepend(launchers(), monkeypatch)
+
+
 def js_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the launchers of JavaScript be found first."""
     _prepend(js_launchers(), monkeypatch)

@@ -14,8 +14,8 @@ from segue.domain.options import read_options
 from segue.runtime.parallel import LaneSetup
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
-from segue.system.isolation.isolate import Isolation
 from segue.system.redact import Redactor
+from segue.system.sandbox.isolation import Isolation
 from tests.system.test_git import git, repo
 
 __all__ = ["repo"]

@@ -248,10 +248,6 @@ class SandboxSettings(Options, frozen=True):
     """Places they may read although they are hidden otherwise."""
     hide: tuple[Path, ...] = ()
     """More places to hide."""
-    runtime: str | None = None
-    """The container runtime, for `isolation = "container"`: `docker` or `podman`."""
-    image: str | None = None
-    """The image, which has the agent's program on its PATH."""
 
 
 class Settings(Options, frozen=True):
@@ -343,7 +339,7 @@ class Settings(Options, frozen=True):
     gates: tuple[Literal["plan", "checkpoint", "task"], ...] = ()
     """Where a run waits until a person lets it continue: after the `plan` of a build was made, after each
     `checkpoint` of `tasks.md`, after each `task`."""
-    isolation: Literal["auto", "bwrap", "namespaces", "landlock", "container", "none", "require"] = "auto"
+    isolation: Literal["auto", "bwrap", "landlock", "none", "require"] = "auto"
     """The sandbox of agents and checks: `auto` takes the strongest that works here, and `require` starts
     nothing without one."""
     state_dir: Path | None = None

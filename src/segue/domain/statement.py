@@ -123,7 +123,7 @@ def state_proof(proof: Proof) -> ProofStatement:
 
 
 def list_doubts(proof: Proof) -> list[str]:
-    """Return what a person must look at although the task is done, each with the place; nothing once accepted."""
+    """Return what a person must look at although the task is done; nothing once it was accepted."""
     if proof.is_accepted:
         return []
     tests = dict.fromkeys(test for check in _own_checks(proof) for test in check.unsettled)

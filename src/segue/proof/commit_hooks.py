@@ -27,7 +27,7 @@ from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.beneath import Beneath, UnsafeFile
 from segue.system.files import private_folder, read_start, write_atomic
 from segue.system.git.objects import Objects
-from segue.system.isolation.places import program_places
+from segue.system.sandbox.places import program_places
 
 COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg")
 """Those that decide about a commit before it is made, in the order in which git runs them."""

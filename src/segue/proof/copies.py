@@ -17,11 +17,11 @@ from segue.proof.git_copy import SHARED_OBJECTS, GitSource, make_git
 from segue.proof.inputs import CACHES, Trees
 from segue.proof.runners import Ended
 from segue.system.files import private_folder
-from segue.system.isolation.commands import DEVICES, landlocked
-from segue.system.isolation.homes import PrivateParts
-from segue.system.isolation.landlock import landlock_abi
-from segue.system.isolation.places import SHARED, TOOLS, program_places
 from segue.system.process.capture import capture
+from segue.system.sandbox.isolation import DEVICES, landlocked
+from segue.system.sandbox.landlock import landlock_abi
+from segue.system.sandbox.places import SHARED, TOOLS, program_places
+from segue.system.sandbox.policy import HiddenParts
 
 
 class Copied(Struct, frozen=True):
@@ -29,7 +29,7 @@ class Copied(Struct, frozen=True):
 
     trees: Trees
     git: GitSource
-    private: PrivateParts
+    private: HiddenParts
 
     def seen_at(self, tree: Path) -> Path:
         """Return where the tree is."""
@@ -47,7 +47,7 @@ class Copied(Struct, frozen=True):
         env["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         argv = list(order.argv)
         if landlock_abi():
-            argv = landlocked({"rules": self._rules(order, argv, env)}, argv)
+            argv = landlocked(self._rules(order, argv, env), argv)
         running = capture(argv, order.tree, env, order.timeout, limit=KEPT_OUTPUT)
         return await run_noticing(running, order)
 
@@ -74,7 +74,7 @@ class Copied(Struct, frozen=True):
     def _rules(self, order: TreeCommand, argv: Sequence[str], env: dict[str, str]) -> dict[str, list[str]]:
         real = Path(os.path.realpath(Path.home()))
         closed = [self.trees.home, self.trees.root, real]
-        hidden = [*closed, *self.private.hidden, *(place for place, _ in self.private.masked)]
+        hidden = [*closed, *self.private.hidden]
         objects = self.git.objects.common_dir / "objects"
         shown = [real / name for name in TOOLS]
         shown += [*order.inputs.values(), *order.readable, objects, *program_places(argv, env)]

@@ -265,49 +265,53 @@ class SealedCheck:
     ) -> tuple[CheckResult, set[str]]:
         """Repeat what proves the work, and measure whether it can tell right from wrong."""
         result = decide(runs, change)
-        tests = [test for test in result.proved if test != change.command]
         if not result.proved:
             if result.noticed and not await self._is_noticed_again(runs, recipe, broken):
                 result = replace(result, noticed=False)
             return result, flaky
-        files = self.comparison.texts(PathKind.CODE)
-        is_measured = question.is_measured and not result.awaited
+        tests = [test for test in result.proved if test != change.command]
+        repeat = self._find_chance(runs, recipe, tests, change.command)
+        differing, weighed = await _together(repeat, self._weigh(result, recipe, tests, question))
+        proved, own = (
+            tuple(test for test in several if test not in differing)
+            for several in (weighed.proved, weighed.own)
+        )
+        return replace(weighed, proved=proved, own=own), flaky | differing
+
+    async def _find_chance(self, runs: Runs, recipe: Recipe, tests: Sequence[str], command: str) -> set[str]:
+        """Return what proves the work only now and then; without tests, that is the command."""
+        again = await self.run(recipe, wanted=tests)
+        if not tests:
+            return set() if again.ok else {command}
+        differing = {test for test in tests if _end(again, test) != _end(runs.new, test)}
+        if differing:  # alone they may lack what other tests leave behind
+            again = await self.run(recipe)
+            differing = {test for test in differing if _end(again, test) != _end(runs.new, test)}
+        # What fails on sabotaged code too has failed twice without the change.
         unsure = [test for test in tests if runs.sabotage is None or runs.sabotage.passes(test)]
+        if unsure and runs.old_code is not None:
+            before = await self.run(replace(recipe, code="base"), wanted=unsure)
+            differing |= {test for test in unsure if before.passes(test)}
+        return differing
+
+    async def _weigh(
+        self, result: CheckResult, recipe: Recipe, tests: Sequence[str], question: Question
+    ) -> CheckResult:
+        """Try mutants of the changed lines on the tests that prove the work."""
+        if not question.is_measured or result.awaited:
+            return result
+        if result.noticed is False:
+            return replace(result, caps=("its tests pass although every changed function fails",))
 
         async def run(replaced: Mapping[str, bytes], wanted: Collection[str]) -> Observed:
             return await self.run(recipe, replaced, wanted, brief=True)
 
-        async def run_old() -> Observed | None:
-            if not unsure or runs.old_code is None:
-                return None
-            return await self.run(replace(recipe, code="base"), wanted=unsure)
-
-        async def weigh() -> CheckResult:
-            if not is_measured:
-                return result
-            if result.noticed is False:
-                return replace(result, caps=("its tests pass although every changed function fails",))
-            strength = await measure(run, files, tests, self.options.mutation)
-            caps = (
-                (f"the tests cannot tell right from wrong: {strength.too_weak}",) if strength.too_weak else ()
-            )
-            tried = (strength.tried, strength.noticed) if strength.tried else None
-            return replace(result, mutants=tried, survivors=strength.survivors, caps=caps)
-
-        (again, before), weighed = await _together(
-            _together(self.run(recipe, wanted=tests), run_old()), weigh()
-        )
-        expected = runs.new
-        differing = {test for test in tests if _end(again, test) != _end(expected, test)}
-        if differing:  # alone they may lack what other tests leave behind
-            again = await self.run(recipe)
-            differing = {test for test in differing if _end(again, test) != _end(expected, test)}
-        differing |= {test for test in unsure if before is not None and before.passes(test)}
-        if not tests and not again.ok:
-            differing = {change.command}
-        proved = tuple(test for test in weighed.proved if test not in differing)
-        own = tuple(test for test in weighed.own if test not in differing)
-        return replace(weighed, proved=proved, own=own), flaky | differing
+        files = self.comparison.texts(PathKind.CODE)
+        strength = await measure(run, files, tests, self.options.mutation)
+        weak = strength.too_weak
+        caps = (f"the tests cannot tell right from wrong: {weak}",) if weak else ()
+        tried = (strength.tried, strength.noticed) if strength.tried else None
+        return replace(result, mutants=tried, survivors=strength.survivors, caps=caps)
 
     async def _is_noticed_again(self, runs: Runs, recipe: Recipe, broken: Mapping[str, bytes]) -> bool:
         """Return whether some test fails on sabotaged code a second time."""

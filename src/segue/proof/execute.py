@@ -59,7 +59,7 @@ class SealOptions(Struct, frozen=True):
     """Commands that make the tree ready, such as `npm ci`; they may use the network."""
     network: bool = False
     """Whether checks may use the network."""
-    means: Literal["auto", "bwrap", "namespaces", "copy"] = "auto"
+    means: Literal["auto", "bwrap", "copy"] = "auto"
     """How checks are kept apart: `auto` takes the first of the others that works here."""
     timeout: float = 600
     """Seconds that one run of a check may take."""

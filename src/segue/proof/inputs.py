@@ -21,8 +21,8 @@ from segue.system.beneath import Beneath
 from segue.system.files import private_folder, read_start, write_atomic
 from segue.system.git.folders import find_place
 from segue.system.git.outside import run_outside
-from segue.system.isolation.places import follow, prefixes
 from segue.system.lane import has_content, is_dependency
+from segue.system.sandbox.places import follow, prefixes
 
 T = TypeVar("T")
 

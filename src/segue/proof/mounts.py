@@ -14,11 +14,13 @@ from segue.proof.command import KEPT_OUTPUT, TreeCommand, run_noticing
 from segue.proof.git_copy import SHARED_OBJECTS
 from segue.proof.inputs import CACHES, Trees
 from segue.proof.runners import Ended
+from segue.system import programs
 from segue.system.files import private_folder
-from segue.system.isolation.homes import PrivateParts
-from segue.system.isolation.isolate import Means, SandboxChoice
-from segue.system.isolation.mounting import CONTAINED, capture_mounted, filtered, hide, mounter, proc_mounts
-from segue.system.isolation.places import SHARED, TOOLS, named_places, outermost, program_places
+from segue.system.process.capture import capture
+from segue.system.sandbox.bubblewrap import CONTAINED, hide, proc_mounts
+from segue.system.sandbox.isolation import SandboxChoice
+from segue.system.sandbox.places import SHARED, TOOLS, named_places, outermost, program_places
+from segue.system.sandbox.policy import HiddenParts
 
 _NAMESPACES = (*CONTAINED, "--disable-userns", "--new-session", "--clearenv")
 _ENVIRONMENTS = (
@@ -36,7 +38,7 @@ class Mounted(Struct, frozen=True):
 
     choice: SandboxChoice
     trees: Trees
-    private: PrivateParts
+    private: HiddenParts
 
     def seen_at(self, tree: Path) -> Path:  # noqa: ARG002 - wherever it is
         """Return the path of the user's work tree."""
@@ -55,14 +57,21 @@ class Mounted(Struct, frozen=True):
             inputs[SHARED_OBJECTS] = order.objects
         # Its variables are in the line: what sets up the mounts is no check.
         line = self._line(order, inputs)
-        running = capture_mounted(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
+        running = capture(line, order.work, timeout=order.timeout, limit=KEPT_OUTPUT)
         return await run_noticing(running, order)
 
     def _line(self, order: TreeCommand, inputs: Mapping[str, Path]) -> list[str]:
         """Return the command that runs another one in the sandbox."""
         root = str(self.trees.home)
-        line = filtered(mounter(self.choice.means is Means.BWRAP), order.work)
-        line += ["--ro-bind", "/", "/", "--dev", "/dev", *proc_mounts(self.choice.own_proc)]
+        line = [
+            programs.need("bwrap"),
+            "--ro-bind",
+            "/",
+            "/",
+            "--dev",
+            "/dev",
+            *proc_mounts(self.choice.own_proc),
+        ]
         for place in hidden_places():
             line += ["--tmpfs", str(place)]
         rules = self._rules(order)
@@ -81,27 +90,28 @@ class Mounted(Struct, frozen=True):
 
     def _rules(self, order: TreeCommand) -> dict[Path, list[str]]:
         """Return what is seen again although it is hidden, and what of the rest is a credential, by place."""
-        private = [*self.private.hidden, *(place for place, _ in self.private.masked)]
         names = [Path(os.path.realpath("/etc/resolv.conf"))] if order.network else []
-        shown = [*self._visible(order, private), *names]
+        shown = [*self._visible(order), *names]
         rules = {place: ["--ro-bind-try", str(place), str(place)] for place in shown}
         covers = {*hidden_places(), self.trees.home}
-        for place in private:
+        for place in self.private.hidden:
             above = {place, *place.parents}
             is_seen = covers.isdisjoint(above) or not above.isdisjoint(shown)
             if os.path.lexists(place) and is_seen and self.trees.home not in above:
                 rules[place] = hide(place)
         return rules
 
-    def _visible(self, order: TreeCommand, private: list[Path]) -> Iterator[Path]:
+    def _visible(self, order: TreeCommand) -> Iterator[Path]:
         """Yield what must be seen again although it is hidden: toolchains, and what the command names."""
         home, covers = Path(os.path.realpath(Path.home())), {*hidden_places(), *SHARED}
         wanted = [home / name for name in (*TOOLS, *_ENVIRONMENTS)]
         wanted += [*program_places(order.argv, order.env), *order.readable, *self.private.opened]
         named = named_places(order.argv, order.env, (self.trees.home, order.tree))
         # What the command only names is no reason to show a credential.
-        wanted += [place for place in named if {*private}.isdisjoint((place, *place.parents))]
-        hidden = [place for place in wanted if not covers.union(private).isdisjoint(place.parents)]
+        wanted += [place for place in named if {*self.private.hidden}.isdisjoint((place, *place.parents))]
+        hidden = [
+            place for place in wanted if not covers.union(self.private.hidden).isdisjoint(place.parents)
+        ]
         for place in outermost(hidden):
             if not place.is_relative_to(self.trees.home) and os.path.exists(place):
                 yield place

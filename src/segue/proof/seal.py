@@ -45,7 +45,7 @@ from segue.proof.trees import list_tree, read_text
 from segue.system.files import private_folder
 from segue.system.git.folders import GitPlace, common_dir
 from segue.system.git.objects import Objects
-from segue.system.isolation.isolate import Isolation, Means, SandboxChoice
+from segue.system.sandbox.isolation import Isolation, SandboxChoice, SandboxKind
 
 _SEALS = (Seal.NONE, Seal.WEAK, Seal.SEALED)
 """The weakest first."""
@@ -71,7 +71,6 @@ class Sealer:
         self._redact, self._scratch, self._options = redact, scratch, options
         self._isolation = isolation or Isolation()
         self._choice = choose_means(self._isolation, options.means)
-        self._isolation.remember()
         root = root.resolve()
         self._git_dir, self._trees = git_dir, Trees(root, home.resolve() if home is not None else root)
         self._objects = Objects(common_dir(git_dir), GitPlace.of(root, git_dir), options.exams)
@@ -194,7 +193,7 @@ class Sealer:
         elif known.extended:
             seal = min(seal, Seal.WEAK, key=_SEALS.index)
             weak.append(f"dependencies not sealed, files were added: {', '.join(known.extended)}")
-        if self._options.network or self._choice.means is Means.NONE:
+        if self._options.network or self._choice.kind is SandboxKind.NONE:
             weak.append("the network was open")
         return msgspec.structs.replace(result, seal=seal, weaknesses=tuple(dict.fromkeys(weak)))
 
@@ -247,7 +246,7 @@ class Sealer:
         known = await asyncio.to_thread(compare_inputs, trees, inputs, head)
         private = await asyncio.to_thread(self._isolation.find_hidden, trees.home)
         means: Copied | Mounted = Copied(trees, GitSource(self._git_dir, self._objects), private)
-        if self._choice.means is not Means.NONE:
+        if self._choice.kind is not SandboxKind.NONE:
             means = Mounted(self._choice, trees, private)
         return Sandbox(means, trees, self._scratch, self._options, self._objects, inputs, known), known
 
@@ -323,7 +322,7 @@ class Sealer:
             mutation=MutationLimits(),
         )
         machine = machine_facts(environment({}, network=True))
-        sealed = (str(self._choice.means), str(self._trees.home), machine, self._isolation.opened)
+        sealed = (str(self._choice.kind), str(self._trees.home), machine, self._isolation.opened)
         inputs = input_facts(await self.prepare(), self._scratch)
         facts = os.fsencode(repr((list(argv), tree, options, inputs, sealed)))
         name = f"{hashlib.sha256(facts).hexdigest()[:32]}.json"
@@ -337,12 +336,12 @@ def _no_program(argv: Sequence[str]) -> str:
 def choose_means(isolation: Isolation, wanted: str = "auto") -> SandboxChoice:
     """Return what shows checks their tree; NONE stands for a copy in another folder, and says why."""
     if wanted == "copy":
-        return SandboxChoice(Means.NONE, why="a copy is wanted")
-    return isolation.mounter if wanted == "auto" else isolation.try_means(Means(wanted))
+        return SandboxChoice(SandboxKind.NONE, why="a copy is wanted")
+    return isolation.mounter if wanted == "auto" else isolation.try_kind(SandboxKind(wanted))
 
 
 def seal_strength(choice: SandboxChoice) -> tuple[Seal, str]:
     """Return how well checks are sealed by these means, and what is missing."""
-    if choice.means is Means.NONE:
+    if choice.kind is SandboxKind.NONE:
         return Seal.WEAK, f"checks run on a copy in another folder ({choice.why})"
     return Seal.SEALED, choice.why

@@ -18,9 +18,9 @@ from segue.domain.verdict import Finding, ReviewerCall
 from segue.ports import Problem, ReviewSubject
 from segue.system.git.folders import find_place
 from segue.system.git.outside import PLAIN_DIFF, run_outside
-from segue.system.isolation.isolate import Isolation, capture_inside
 from segue.system.programs import find_inside
 from segue.system.redact import Redactor
+from segue.system.sandbox.isolation import Isolation, capture_inside
 
 PLACEHOLDERS = ("base", "head", "repo", "task")
 _TAIL_CHARS = 4000

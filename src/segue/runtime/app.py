@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from segue.ports import Source, SourceRequest
     from segue.store.database import Database
     from segue.store.store import Store
-    from segue.system.isolation.isolate import Isolation
     from segue.system.process.processes import Processes
     from segue.system.redact import Redactor
+    from segue.system.sandbox.isolation import Isolation
     from segue.system.services import Services
 
 
@@ -230,9 +230,9 @@ class App(Struct, frozen=True):
         """Return the sandbox that the settings ask for; what works is found out when it is first needed."""
         import platformdirs
 
-        from segue.system.isolation.isolate import Isolation, SandboxOptions
-        from segue.system.isolation.policy import Places, Strength
         from segue.system.lane import top_of
+        from segue.system.sandbox.isolation import Isolation, SandboxOptions
+        from segue.system.sandbox.policy import Places, Strength
 
         settings, database = self.loaded.settings, self.database()
         sandbox = settings.sandbox
@@ -244,8 +244,6 @@ class App(Struct, frozen=True):
                 strength=Strength(sandbox.strength),
                 given=Places(sandbox.write, sandbox.read),
                 hide=(*files, *own, *sandbox.hide),
-                runtime=sandbox.runtime,
-                image=sandbox.image,
                 state_dir=self.state_dir.absolute(),
                 home=top_of(self.repo),
                 shared=settings.lane_link,
@@ -254,7 +252,7 @@ class App(Struct, frozen=True):
 
     def written_by_agents(self) -> Iterator[Path]:
         """Yield the places that agents of this command can write: Segue starts no program from there."""
-        from segue.system.isolation.places import CACHES
+        from segue.system.sandbox.places import CACHES
 
         tree, sandbox = tree_around(self.repo), self.loaded.settings.sandbox
         if tree is not None:
@@ -269,8 +267,8 @@ class App(Struct, frozen=True):
         """Return what removes this user's secrets."""
         if self.made_redactor is not None:
             return self.made_redactor
+        from segue.system.find_secrets import secrets_of
         from segue.system.redact import Redactor
-        from segue.system.sensitive import secrets_of
 
         settings = self.loaded.settings
         tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
@@ -280,7 +278,7 @@ class App(Struct, frozen=True):
         return Redactor(found, later=self._secrets_in_files)
 
     def _secrets_in_files(self) -> list[str]:
-        from segue.system.sensitive import project_secrets, repository_secrets, user_secrets
+        from segue.system.find_secrets import project_secrets, repository_secrets, user_secrets
 
         return [*project_secrets(self.repo), *repository_secrets(self.repo), *user_secrets()]
 

@@ -25,7 +25,7 @@ from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.remotes import PushRemote, fetched_from, pushed_branch
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, WorktreeResult
-from segue.system.patience import outlast
+from segue.system.retry import retry
 from segue.system.services import Services
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Delivering(Struct, frozen=True):
         async def work(token: str) -> StepResult[Delivered]:
             handover = await self._hand_over(token, note)
             patience = self.app.loaded.settings.limits.patience
-            found = await outlast(lambda: delivery.deliver(handover), patience, journal.emit)
+            found = await retry(lambda: delivery.deliver(handover), patience, journal.emit)
             facts = {name: getattr(found, name) for name in WorkDelivered.__struct_fields__[2:]}
             await journal.emit(WorkDelivered(delivery.name, found.words, **facts), key)
             return StepResult(True, found)

@@ -38,11 +38,10 @@ from segue.runtime.wiring import agent_names, check_programs, make_agent
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.system.git.outside import NOT_A_REPOSITORY
 from segue.system.git.repository import Repository, look
-from segue.system.isolation.isolate import MOUNTING, Means
-from segue.system.process.cgroup import containment
 from segue.system.process.processes import Processes
 from segue.system.programs import describe_missing, find, reach
 from segue.system.reading import work_tree
+from segue.system.sandbox.isolation import SandboxKind
 from segue.system.services import Services
 
 SANDBOX = "sandbox "
@@ -145,7 +144,7 @@ async def examine(app: App) -> Diagnosis:
     if not isinstance(place, SegueError):
         found.append(_identity(await place[0].author()))
     found += [_trust(app), database, _tasks(work), *means, sealed]
-    found += [_containment(), _checks(app), _judge(app)]
+    found += [_checks(app), _judge(app)]
     checks = [*found, *(_agent(_await_trust(app, report), report.name == chain[0]) for report in agents)]
     there = None if isinstance(place, SegueError) else place
     return Diagnosis(tuple(checks), await judge_readiness(app, checks, there, work, agents))
@@ -290,21 +289,19 @@ def _database(app: App) -> HealthCheck:
 
 def _isolation(app: App) -> list[HealthCheck]:
     """Try out every means that isolates agents, and say which one a run here would have."""
-    isolation, named = app.isolation(), app.loaded.settings.sandbox.image
+    isolation = app.isolation()
     rows = []
-    for means in (*MOUNTING, Means.LANDLOCK, *([Means.CONTAINER] if named else [])):
-        found = isolation.try_means(means, again=True)
-        works = found.means is not Means.NONE
-        detail = "; ".join(filter(None, ("works" if works else "", found.why)))
-        rows.append(HealthCheck(f"{SANDBOX}{means}", works, detail, found.fix, needed=False))
+    for kind in (SandboxKind.BWRAP, SandboxKind.LANDLOCK):
+        choice = isolation.try_kind(kind)
+        works = choice.kind is not SandboxKind.NONE
+        detail = "; ".join(filter(None, ("works" if works else "", choice.why)))
+        rows.append(HealthCheck(f"{SANDBOX}{kind}", works, detail, choice.fix, needed=False))
     try:
         chosen, said = isolation.chosen, isolation.sentence
     except ToolMissing as error:
         problem = HealthCheck("isolation", False, error.message, error.hint, exit_code=error.exit_code)
         return [problem, *rows]
-    is_wanted = app.loaded.settings.isolation == "none" or chosen.means is not Means.NONE
-    if note := isolation.own_note:
-        rows.append(HealthCheck("Segue itself", False, note, "docs/guides/installing.md", needed=False))
+    is_wanted = app.loaded.settings.isolation == "none" or chosen.kind is not SandboxKind.NONE
     return [HealthCheck("isolation", is_wanted, said, chosen.fix, needed=False), *rows]
 
 
@@ -315,13 +312,6 @@ def _seal(app: App) -> HealthCheck:
     is_sealed = strength is Seal.SEALED
     detail = "out of the agent's reach" if is_sealed else ": ".join(filter(None, (strength, why)))
     return HealthCheck("sealed checks", is_sealed, detail, fix, needed=False)
-
-
-def _containment() -> HealthCheck:
-    """Say what keeps processes of an agent from outliving it here."""
-    strength, better = containment()
-    detail = f"an agent is ended with all it started, by {strength}"
-    return HealthCheck("containment", not better, detail, better, needed=False)
 
 
 def _checks(app: App) -> HealthCheck:

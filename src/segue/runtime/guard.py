@@ -15,7 +15,7 @@ from segue.runtime.open import OpenRun
 from segue.system.git.folders import common_dir
 from segue.system.git.guard import GitGuard
 from segue.system.git.repository import Repository
-from segue.system.isolation.policy import expand_places
+from segue.system.sandbox.policy import expand_places
 
 
 def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -> LaunchGuard:

@@ -34,10 +34,10 @@ from segue.system.git.integration import Integration, catch_up
 from segue.system.git.lanes import LaneTree, LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
-from segue.system.isolation.isolate import MOUNTING, Isolation, capture_inside
 from segue.system.lane import has_content, list_ignored, list_shared, match
 from segue.system.process.capture import inside_environment
 from segue.system.redact import Redactor
+from segue.system.sandbox.isolation import Isolation, SandboxKind, capture_inside
 
 _LOCK_FILES = (
     *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb"),
@@ -96,7 +96,7 @@ class LaneSetup:
     @property
     def _is_mounted(self) -> bool:
         """True if the lanes see what they share without links."""
-        return self._isolation.chosen.means in MOUNTING
+        return self._isolation.chosen.kind is SandboxKind.BWRAP
 
     def _link_all(self, lane: Path) -> None:
         paths = self._lacking(lane, self._settings.lane_link)

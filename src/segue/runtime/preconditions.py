@@ -19,7 +19,7 @@ from segue.ports import Source
 from segue.system.files import private_folder
 from segue.system.git.outside import name_refused
 from segue.system.git.repository import Repository
-from segue.system.isolation.isolate import Isolation, Means
+from segue.system.sandbox.isolation import Isolation, SandboxKind
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -72,7 +72,7 @@ def check_isolated(app: App, isolation: Isolation) -> None:
 
 def asks_for_sandbox(app: App, isolation: Isolation) -> bool:
     """Return whether the next run has to ask if agents may work without a sandbox."""
-    is_open = app.loaded.settings.isolation == "auto" and isolation.chosen.means is Means.NONE
+    is_open = app.loaded.settings.isolation == "auto" and isolation.chosen.kind is SandboxKind.NONE
     return is_open and not (app.state_dir / _ACCEPTED).exists()
 
 

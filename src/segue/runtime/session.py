@@ -62,8 +62,8 @@ from segue.system.git.folders import common_dir
 from segue.system.git.outside import read_config
 from segue.system.git.remotes import find_missing
 from segue.system.git.worktree import WorktreeResult
-from segue.system.patience import outlast
 from segue.system.process.group import on_interrupt
+from segue.system.retry import retry
 from segue.view.run import FOLDED, RunView
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class _Session:
             return None
         patience = min(self._opened.app.loaded.settings.limits.patience, _LONGEST_WAIT)
         try:
-            said = await outlast(carrier.deliver, patience, self._journal.emit)
+            said = await retry(carrier.deliver, patience, self._journal.emit)
         except ServiceAway as away:
             said = f"The work could not be pushed yet. {away.message} It is in the database."
             await self._journal.emit(NoticeGiven(said))

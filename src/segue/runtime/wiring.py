@@ -30,9 +30,9 @@ from segue.flow.context import (
 from segue.plugins import EXAMINERS, OBSERVERS, VARIANTS, import_name
 from segue.ports import Agent, Delivery, Judge, Observer, Outline, Problem, Reviewer
 from segue.runtime import registry
-from segue.system.isolation.isolate import capture_inside
 from segue.system.process.capture import inside_environment
 from segue.system.programs import find_inside
+from segue.system.sandbox.isolation import capture_inside
 
 if TYPE_CHECKING:
     from segue.proof.seal import Sealer

@@ -27,7 +27,7 @@ from segue.store.database import (
 )
 from segue.store.schema import in_postgres
 from segue.system.extras import missing_extra
-from segue.system.sensitive import passwords_in
+from segue.system.find_secrets import passwords_in
 
 if TYPE_CHECKING:
     import asyncio

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from segue.system.isolation.places import is_temporary
+from segue.system.sandbox.places import is_temporary
 from tests.cli.place import PLAN, Place, processes_with
 from tests.isolation.homes import CREDENTIALS, WORD, make_home
 from tests.isolation.limits import ATTEMPTS, NOT_STOPPED

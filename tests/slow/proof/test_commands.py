@@ -16,7 +16,7 @@ from segue.domain.proof import CheckState
 from segue.proof.execute import SealOptions
 from tests.proof.packages import node_modules
 from tests.proof.projects import Checkout, Files, needs_sandbox
-from tests.proof.tools import js_on_path, program
+from tests.proof.tools import js_on_path, program, python_on_path
 
 pytestmark = needs_sandbox
 
@@ -140,6 +140,7 @@ CASES: dict[str, Command] = {
 
 
 JS_LAUNCHED = ("pnpm",)
+PYTHON_LAUNCHED = ("xdist", "cov", "tox", "uv")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -147,6 +148,8 @@ def test_a_command_reports_its_tests(tmp_path: Path, name: str, monkeypatch: pyt
     case = CASES[name]
     if name.startswith(JS_LAUNCHED):
         js_on_path(monkeypatch)
+    if name.startswith(PYTHON_LAUNCHED):
+        python_on_path(monkeypatch)
     for tool in case.needs:
         node_modules() if tool == "node_modules" else program(tool)
     ignore = f"__pycache__\n.pytest_cache\n{case.ignored}"

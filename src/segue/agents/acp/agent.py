@@ -32,10 +32,10 @@ from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
 from segue.system.files import write_atomic
-from segue.system.isolation.places import program_places
-from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
 from segue.system.process.segue import part_command
+from segue.system.sandbox.places import program_places
+from segue.system.sandbox.policy import Places
 from segue.system.services import Services
 
 

@@ -29,8 +29,8 @@ from segue.domain.job import Job, Mode
 from segue.domain.options import Amount, Count, NonNegative, NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
-from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
+from segue.system.sandbox.policy import Places
 from segue.system.services import Services
 
 _CLAUDE = Program(

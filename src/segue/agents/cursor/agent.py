@@ -32,8 +32,8 @@ from segue.domain.job import Job, Mode
 from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
-from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
+from segue.system.sandbox.policy import Places
 from segue.system.services import Services
 
 _CURSOR = Program(

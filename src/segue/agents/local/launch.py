@@ -7,9 +7,7 @@ everything it has seen into the outcome.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -22,18 +20,17 @@ from msgspec.structs import replace
 
 from segue.agents.local.output import OutputStream
 from segue.agents.local.speech import Hear
-from segue.domain.errors import SegueError
+from segue.domain.errors import ToolMissing
 from segue.domain.events import AgentStarted, AgentText, AgentUsage, Event
 from segue.domain.job import Job, Mode
-from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+from segue.domain.outcome import Failure, Outcome, Usage
 from segue.domain.text import AnswerText, is_too_long
 from segue.system.files import write_atomic
-from segue.system.isolation.policy import Places
-from segue.system.process.processes import Chunk, Command, Exit, Processes, capture, inside_environment
+from segue.system.process.processes import Chunk, Command, Exit, Processes, inside_environment
+from segue.system.sandbox.policy import Places
 from segue.system.services import Services
 
 NOTHING = Places()
-_PLAIN_FAILURES = (FailureKind.CRASH, FailureKind.UNKNOWN, FailureKind.NO_RESULT)
 _AFTER_RESULT = frozenset({"ended", "wall", "idle", "lost"})
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
@@ -183,10 +180,15 @@ async def run_program(
         "err": OutputStream("err", kept),
     }
     yield AgentStarted(command.argv[0])
-    if services.isolation.is_off:
-        command = enclose(services, job, command)
-    else:  # there is much to look at, so it is done in a thread
-        command = await asyncio.to_thread(enclose, services, job, command)
+    try:
+        if services.isolation.is_off:
+            command = enclose(services, job, command)
+        else:  # there is much to look at, so it is done in a thread
+            command = await asyncio.to_thread(enclose, services, job, command)
+    except ToolMissing as missing:
+        absent = Exit(None, None, "not_started", missing.message, 0.0, adopted=False, pid=None)
+        yield reader.outcome(ProcessEnd(absent, "", ""), time.time())
+        return
     items = cast("AsyncGenerator[Chunk | Exit, None]", services.processes.run(job.token, command))
     async with aclosing(items):
         while True:
@@ -205,8 +207,7 @@ async def run_program(
         for event in stream.close():
             yield event
     end = ProcessEnd(item, streams["out"].tail, streams["err"].tail)
-    outcome = _doubt(_explain(services, reader.outcome(end, time.time()), end))
-    await _clear(services, job)
+    outcome = _doubt(reader.outcome(end, time.time()))
     killed = {} if item.signal is None else {"signal": item.signal}
     yield replace(outcome, facts={"pid": item.pid, "adopted": item.adopted, **killed, **outcome.facts})
 
@@ -228,25 +229,6 @@ def _doubt(outcome: Outcome) -> Outcome:
     from segue.agents.classify import read_last_words
 
     return replace(outcome, doubt=read_last_words(outcome.text, time.time()))
-
-
-def _explain(services: Services, outcome: Outcome, end: ProcessEnd) -> Outcome:
-    """Name the setting that opens a place, where a program failed because the sandbox has closed it."""
-    failure = outcome.failure
-    if failure is None or failure.kind not in _PLAIN_FAILURES:
-        return outcome
-    said = services.isolation.explain(f"{end.out_tail}\n{end.err_tail}")
-    return (
-        replace(outcome, failure=replace(failure, message=f"{failure.message}\n{said}")) if said else outcome
-    )
-
-
-async def _clear(services: Services, job: Job) -> None:
-    """End a container whose client was killed: the runtime would let it run on."""
-    argv = services.isolation.ending(job.token)
-    if argv is not None:
-        with contextlib.suppress(OSError, SegueError):
-            await capture(argv, job.workspace, dict(os.environ))
 
 
 async def _read_exit(processes: Processes, token: str, command: Command) -> Exit:

@@ -12,7 +12,7 @@ from segue.agents.local.values import split
 from segue.domain.events import AgentOutput, AgentText, Event, event_data
 from segue.domain.text import LONGEST_ANSWER
 from segue.system.lines import LineFramer
-from segue.system.shapes import unfinished
+from segue.system.redact import unfinished
 
 ReadLine = Callable[[str], list[Event] | None]
 """Returns the events in a line of stdout, or None if the line is plain text."""

@@ -17,10 +17,10 @@ from segue.domain.errors import CredentialsError, ToolMissing
 from segue.domain.job import Job
 from segue.domain.options import OptionError
 from segue.ports import Installation, Problem
-from segue.system.isolation.policy import Places
 from segue.system.process.capture import PROBE_SECONDS, Captured, probe
 from segue.system.process.processes import Command, inside_environment
 from segue.system.programs import find_inside, reach
+from segue.system.sandbox.policy import Places
 
 
 class Inspection(Struct, frozen=True):

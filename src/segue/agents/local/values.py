@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from segue.system.shapes import unfinished
+from segue.system.redact import unfinished
 
 Json = Mapping[str, Any]
 

@@ -68,7 +68,7 @@ SECTIONS = {
 )
 @click.option(
     "--isolation",
-    type=click.Choice(["auto", "bwrap", "namespaces", "landlock", "container", "none", "require"]),
+    type=click.Choice(["auto", "bwrap", "landlock", "none", "require"]),
     help="The sandbox of agents and checks; auto takes the strongest that works here.",
 )
 @click.option(

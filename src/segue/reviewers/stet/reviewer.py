@@ -30,9 +30,9 @@ from segue.reviewers.stet.session import (
     read_status,
 )
 from segue.reviewers.tool import ReviewTool, ToolResult, fill_argv, find_missing, in_changed_hunks, locate
-from segue.system.isolation.isolate import Isolation
 from segue.system.process.processes import child_environment, inside_environment
 from segue.system.programs import find
+from segue.system.sandbox.isolation import Isolation
 from segue.system.services import Services
 
 FINDINGS = 1

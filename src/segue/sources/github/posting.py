@@ -26,8 +26,8 @@ from segue.system.files import exclusive, private_folder, write_atomic
 from segue.system.github import GithubUser
 from segue.system.http.client import LOOPBACK
 from segue.system.http.rest import Refused, Rest
-from segue.system.patience import outlast
 from segue.system.reading import read_file
+from segue.system.retry import retry
 
 ReportState = Literal["working", "person", "done", "skipped"]
 _WRITE_PAUSE = 1.0
@@ -164,7 +164,7 @@ class OutboxSender:
     async def _try(self, rest: Rest, key: str, report: IssueReport, patience: float) -> str:
         """Send one report; return why that failed, or nothing."""
         try:
-            await outlast(lambda: self._send_report(rest, key, report), patience)
+            await retry(lambda: self._send_report(rest, key, report), patience)
         except (SegueError, Unavailable) as error:
             return error.message if isinstance(error, SegueError) else str(error)
         return ""

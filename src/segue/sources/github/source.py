@@ -24,7 +24,7 @@ from segue.sources.listed import ListedSource, Reading
 from segue.sources.recognise import is_github
 from segue.system.github import find_access, open_rest
 from segue.system.http.rest import Rest, RestWords
-from segue.system.patience import outlast
+from segue.system.retry import retry
 
 _READ_PATIENCE = 60.0
 """Seconds for which GitHub is waited for before a run; at work nothing waits for it."""
@@ -142,7 +142,7 @@ class GithubIssues(ListedSource):
 
     async def _fetch(self) -> ReadIssues:
         async with self._rest() as rest:
-            return await outlast(lambda: read_issues(rest, self.wanted), _READ_PATIENCE)
+            return await retry(lambda: read_issues(rest, self.wanted), _READ_PATIENCE)
 
     def _rest(self) -> Rest:
         return open_rest(find_access(), self._redact, _REST_WORDS)

@@ -18,11 +18,11 @@ from msgspec import Struct, field
 
 from segue.domain.job import Limits
 from segue.system.identity import SUPERVISOR_MARKER, identify, is_dead
-from segue.system.isolation.policy import Places
 from segue.system.process.capture import note_program
 from segue.system.process.folder import JobFolder, RunFolder, end_lost, end_supervisors, patience
 from segue.system.process.group import own_group
 from segue.system.process.segue import own_environment, part_command
+from segue.system.sandbox.policy import Places
 
 _log = logging.getLogger(__name__)
 

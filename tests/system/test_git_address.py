@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from segue.agents.cloud.repository import canonical_address, same_repository
+from segue.system.git.address import canonical_address, same_repository
 
 SPELLINGS = [
     "https://github.com/Octo/app",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from segue.system.find_secrets import passwords_in, project_secrets, secrets_of
 from segue.system.redact import MARK, Redactor
-from segue.system.sensitive import passwords_in, project_secrets, secrets_of
 
 SECRET = """
     CURSOR_API_KEY GITHUB_TOKEN CLIENT_SECRET PGPASSWORD MYSQL_PASSWD GOOGLE_CREDENTIALS AZURE_PAT

@@ -1,7 +1,6 @@
-"""What lives where on a machine: secrets, what builds need, toolchains; and what of it a program needs.
+"""What is where on a machine: credentials, caches of builds, toolchains; and what of it a program needs.
 
-The policy's data has a line for each place; paths are below the user's home unless they start with a slash.
-What is hidden otherwise is seen by the programs of the environment or toolchain that it belongs to.
+The lists have paths below the user's home unless they start with a slash.
 """
 
 # Folders of somebody else cannot be looked into; pathlib would raise an error.
@@ -19,50 +18,79 @@ from typing import Final
 from segue.system.files import read_start
 from segue.system.programs import find_inside
 
-SECRETS: Final = (
-    ".ssh",  # keys, and sockets of open connections
-    ".gnupg",  # keys, and the socket of gpg-agent
-    "snap",  # applications of Snap, browsers among them
-    ".config/segue",  # Segue's own settings, and what a person trusts
-    ".local/state/segue",  # Segue's own state
-    ".local/share/segue",  # the same
-    "/etc/shadow",  # passwords, readable for root
-    "/etc/gshadow",  # the same
-    "/etc/sudoers",  # who may become whom
-    "/etc/sudoers.d",  # the same
-    "/etc/ssh",  # keys of this host
-    "/etc/ssl/private",  # keys of this host
-    "/etc/kubernetes",  # keys of a cluster
-    "/etc/rancher",  # keys of a cluster
-    "/var/lib/docker",  # other containers' files
-    "/var/lib/containerd",  # the same
-    "/var/lib/kubelet",  # keys of a cluster
-    "/var/spool",  # mail and timetables
-    "/var/mail",  # mail
-    "/mnt/wslg",  # the screen's socket under WSL
+CREDENTIALS: Final = (
+    # Hosts and git
+    *(".ssh", ".gnupg", ".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".config/gh"),
+    *(".config/hub", ".config/glab-cli", ".config/tea", ".jira.d", ".config/.jira"),
+    # Clouds
+    *(".aws", ".azure", ".config/gcloud", ".boto", ".oci", ".kube", ".docker", ".config/containers"),
+    *(".terraform.d", ".terraformrc", ".pulumi", ".vault-token", ".config/doctl", ".config/hcloud"),
+    *(".config/heroku", ".fly", ".config/netlify", ".netlify", ".local/share/com.vercel.cli", ".vercel"),
+    *(".supabase", ".config/supabase", ".config/configstore", ".wrangler", ".config/.wrangler"),
+    *(".databrickscfg", ".snowsql", ".snowflake", ".config/op", ".config/sops", ".s3cfg", ".minio", ".mc"),
+    # Packages
+    *(
+        ".npmrc",
+        ".yarnrc.yml",
+        ".pypirc",
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".gem/credentials",
+    ),
+    *(".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".bundle/config"),
+    *(".nuget/NuGet/NuGet.Config", ".config/NuGet", ".composer/auth.json", ".config/composer/auth.json"),
+    *(".config/pypoetry/auth.toml", ".local/share/uv/credentials", ".config/nix/nix.conf", ".hex/hex.config"),
+    # Storage, passwords, mail, chat
+    *(".config/rclone", ".dropbox", ".config/Bitwarden CLI", ".config/Bitwarden", ".password-store"),
+    *(
+        ".local/share/keyrings",
+        ".local/share/kwalletd",
+        ".config/keepassxc",
+        ".msmtprc",
+        ".mutt",
+        ".neomuttrc",
+    ),
+    *(".thunderbird", ".config/Signal", ".config/Slack", ".config/discord", ".weechat", ".irssi"),
+    # Databases and shells' histories
+    *(
+        ".pgpass",
+        ".my.cnf",
+        ".mylogin.cnf",
+        ".mongorc.js",
+        ".bash_history",
+        ".zsh_history",
+        ".python_history",
+    ),
+    *(".psql_history", ".mysql_history", ".sqlite_history", ".node_repl_history", ".local/share/fish"),
+    # Agents and models
+    *(".claude", ".claude.json", ".codex", ".cursor", ".config/cursor", ".gemini", ".qwen", ".copilot"),
+    *(".config/github-copilot", ".config/opencode", ".local/share/opencode", ".config/goose"),
+    *(".local/share/goose", ".aider.conf.yml", ".continue", ".cache/huggingface/token", ".huggingface"),
+    *(".config/openai", ".openai", ".anthropic"),
+    # Browsers, editors, wallets
+    *(
+        ".mozilla",
+        ".config/google-chrome",
+        ".config/chromium",
+        ".config/BraveSoftware",
+        ".config/microsoft-edge",
+    ),
+    *(".config/Code", ".config/VSCodium", ".config/Cursor", ".bitcoin", ".ethereum", ".config/solana"),
+    *("snap", ".curlrc", ".wgetrc"),
+    # Segue's own settings and state
+    *(".config/segue", ".local/state/segue", ".local/share/segue"),
+    # The machine's
+    *("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private"),
+    *("/etc/kubernetes", "/etc/rancher", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet"),
+    *("/var/spool", "/var/mail", "/mnt/wslg"),
 )
-"""Hidden whatever is in them. `homes.py` finds the other credentials of a home by what they look like."""
+"""Where the usual tools keep credentials and histories: hidden, unless a program needs or is given them."""
 
-SOCKETS: Final = ("/run",)
+SOCKETS: Final = "/run"
 """Sockets of Docker, D-Bus, ssh-agent, keyrings and databases: all of it is hidden."""
 
-SHOWN_IN_RUN: Final = (
-    "/run/current-system",  # the programs of NixOS
-    "/run/wrappers",  # the same
-    "/run/opengl-driver",  # the same
-)
-
-HIDDEN_TEMPORARY: Final = (
-    ".",  # sockets of the screen, locks of browsers
-    "systemd-private-",  # of services
-    "snap-private-",  # of packages
-    "claude-",  # Claude Code writes there
-    "hsperfdata_",  # Java writes there
-    # ours, brief
-    *("segue-ask-", "segue-bundle-", "checkout-", "segue-inside-", "segue-look-", "segue-seal-"),
-    ".segue-",
-)
-"""Beginnings of names in /tmp, whatever TMPDIR says: inside the sandbox, programs create their own."""
+SHOWN_IN_RUN: Final = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")
+"""The programs of NixOS."""
 
 CACHES: Final = {
     ".cache": "",  # pip, uv, Go's build cache, ccache, yarn, pre-commit, Playwright, …
@@ -77,18 +105,11 @@ CACHES: Final = {
     ".gradle/notifications": "gradle",
     "go/pkg": "go",
     ".local/share/pnpm/store": "pnpm",
-    ".pnpm-store": "pnpm",
     ".yarn/berry": "yarn",
     ".bun/install/cache": "bun",
-    ".deno/cache": "deno",
     ".composer/cache": "composer",
     ".nuget/packages": "dotnet",
     ".local/share/NuGet": "dotnet",
-    ".ivy2/cache": "sbt",
-    ".sbt/boot": "sbt",
-    ".hex/packages": "mix",
-    ".stack/pantry": "stack",
-    ".cabal/packages": "cabal",
 }
 """What builds write, and the program whose presence makes us create it: nothing that is run by hand later."""
 
@@ -99,36 +120,12 @@ TOOLS: Final = (
 )
 """Toolchains in a home that is hidden otherwise."""
 
-PLAIN_SETTINGS: Final = (
-    ".gitconfig",
-    ".config/git",
-    ".config/pip",
-    ".config/uv",
-)
+PLAIN_SETTINGS: Final = (".gitconfig", ".config/git", ".config/pip", ".config/uv")
 """What tools need to know of the user, in a home that is hidden otherwise."""
 
-SETTINGS: Final = frozenset(
-    (
-        *(".npmrc", ".yarnrc", ".yarnrc.yml", ".condarc", ".bazelrc", ".curlrc", ".wgetrc", ".Rprofile"),
-        *(".profile", ".bashrc", ".bash_profile", ".bash_aliases", ".zshrc", ".zshenv", ".zprofile"),
-    )
-)
-"""Files that shells and package managers read: they are seen without the secrets in them."""
-
-NEEDED: Final = (
-    *PLAIN_SETTINGS,
-    *(".config/go", ".config/mise", ".config/nix", ".config/pnpm", ".config/yarn", ".config/composer"),
-    *(".pip", ".config/pypoetry", ".config/pdm", ".config/hatch", ".bundle", ".gem", ".ivy2", ".sbt", ".hex"),
-    *(".mix", ".composer", ".yarn", ".conda", ".conan2", ".julia", ".opam", ".ghcup", ".stack", ".cabal"),
-    *(".elan", ".dotnet", ".nimble", ".pub-cache", ".platformio", ".proto", ".fnm", ".rye", ".pixi"),
-    *(".juliaup", ".phpenv", ".plenv", ".tfenv", ".gvm", ".jabba", ".swiftly", ".local/share/swiftly"),
-    *(".local/share/coursier", ".local/share/nvm", ".local/share/cargo", ".local/share/rustup"),
-    *(".local/state/nix", ".luarocks", ".npm-global", ".npm-packages", ".jdks", ".jenv", ".nodenv", ".goenv"),
-    *(".virtualenvs", ".local/share/virtualenvs", ".nix-profile", ".local/lib", ".local/share/jupyter"),
-    *(".local/share/gem", ".local/share/man", ".oh-my-zsh", ".zsh", ".fonts", ".themes", ".icons"),
-    *(".local/share/fonts", ".local/share/themes", ".local/share/icons"),
-)
-"""What builds and shells need beside toolchains and caches: only the secrets in their settings are hidden."""
+TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 - replaced by folders of the launch's own
+SHARED: Final = tuple(Path(os.path.realpath(name)) for name in (*TEMPORARY, "/dev/shm"))  # noqa: S108
+"""Folders for everybody's temporary files; a program in a sandbox has its own instead."""
 
 
 def program_places(argv: Sequence[str], env: Mapping[str, str]) -> list[Path]:
@@ -151,18 +148,14 @@ def named_places(argv: Sequence[str], env: Mapping[str, str], hidden: Sequence[P
         near = [place for place in places if is_temporary(place) and not place.is_relative_to(home)]
         # A folder that is no search path is as likely one to write to, which the program has for itself.
         named += [place for place in near if name.endswith("PATH") or os.path.isfile(place)]
-    found: dict[Path, None] = {}
+    listed: dict[Path, None] = {}
     for place in named:
         if not _exists(place) or _contains_any(place, wide):
             continue
         if place.is_file() and not _contains_any(place.parent, wide):
             place = place.parent
-        found |= dict.fromkeys((place, Path(os.path.realpath(place))))
-    return list(found)
-
-
-SHARED = tuple(Path(os.path.realpath(name)) for name in ("/tmp", "/var/tmp", "/dev/shm"))  # noqa: S108
-"""Folders for everybody's temporary files; a program in a sandbox has its own instead."""
+        listed |= dict.fromkeys((place, Path(os.path.realpath(place))))
+    return list(listed)
 
 
 def is_temporary(place: Path) -> bool:
@@ -177,7 +170,7 @@ def _contains_any(folder: Path, places: Iterable[Path]) -> bool:
 def outermost(places: Iterable[Path]) -> list[Path]:
     """Return the places that are in none of the others, each once."""
     wanted = dict.fromkeys(places)
-    return [one for one in wanted if wanted.keys().isdisjoint(one.parents)]
+    return [place for place in wanted if wanted.keys().isdisjoint(place.parents)]
 
 
 def _exists(place: Path) -> bool:
@@ -192,8 +185,8 @@ def _places(argv: Sequence[str], env: Mapping[str, str]) -> Iterator[Path]:
         if folder.startswith("/"):
             yield from prefixes(Path(folder))
     for word in _words(argv):
-        found = find_inside(word, env.get("PATH")) if word is argv[0] or word.startswith("/") else None
-        for place in follow(Path(found)) if found is not None else ():
+        program = find_inside(word, env.get("PATH")) if word is argv[0] or word.startswith("/") else None
+        for place in follow(Path(program)) if program is not None else ():
             yield from prefixes(place.parent)
 
 

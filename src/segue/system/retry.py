@@ -1,11 +1,11 @@
-"""Wait for a service that is away: how long, how often it is asked again, and what is said meanwhile."""
+"""Retry while a service is away: the pauses in between, how long in all, and what is reported meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from segue.domain.errors import AGAIN, ServiceAway, Unavailable
@@ -17,12 +17,22 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 
 
+def pauses(first: float = _FIRST_PAUSE, longest: float = _LONGEST_PAUSE) -> Iterator[float]:
+    """Yield the seconds before each further attempt, twice as many each time.
+
+    Jitter keeps clients that were refused together from asking together.
+    """
+    while True:
+        yield random.uniform(first / 2, first)  # noqa: S311 - not for secrets
+        first = min(2 * first, longest)
+
+
 class Wait:
     """One wait for one service."""
 
     def __init__(self, service: str, reason: str, patience: float) -> None:
         self._service, self._patience = service, patience
-        self._since, self._pause = time.monotonic(), _FIRST_PAUSE
+        self._since, self._pauses = time.monotonic(), pauses()
         self.began = WaitBegan(service, reason, time.time() + patience)
 
     @property
@@ -41,13 +51,10 @@ class Wait:
                 kept="Everything done so far.",
                 hint=f"When it is back, {AGAIN}   To wait longer: limits.patience",
             )
-        # Jitter keeps those that were refused together from asking together.
-        wanted = max(retry_after or 0.0, random.uniform(self._pause / 2, self._pause))  # noqa: S311
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
-        return min(wanted, left)
+        return min(max(retry_after or 0.0, next(self._pauses)), left)
 
 
-async def outlast(
+async def retry(
     ask: Callable[[], Awaitable[T]],
     patience: float,
     emit: Callable[[Event], Awaitable[object]] | None = None,
