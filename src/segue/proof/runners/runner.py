@@ -142,8 +142,6 @@ def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, object] |
         "token": stage.token,
         "wanted": stage.purpose.wanted,
         "brief": stage.purpose.brief,
-        "blind": False,
-        "tests": (),
     }
     known |= extra or {}
     target.with_suffix(".json").write_text(json.dumps(known))
