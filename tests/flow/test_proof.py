@@ -83,7 +83,7 @@ def test_a_refused_commit_is_made_again_without_the_agent(tmp_path: Path) -> Non
     run = loop(tmp_path)
     lock = run.repo / ".git" / "refs" / "heads" / "main.lock"
     lock.touch()
-    with pytest.raises(Unfinished, match="git commit failed"):
+    with pytest.raises(Unfinished, match="git update-ref failed"):
         run.session()
     assert run.view.tasks["1"].state == "needs_human"
     lock.unlink()
