@@ -102,12 +102,12 @@ def test_a_replan_is_told_what_is_there_and_what_it_drops_is_named(place: Place)
     replan = '[[on]]\nphase = \'replan\'\nplan = \'{"steps": [{"keep": "3"}]}\'\n'
     caveat = on_verify(2, 'caveats = ["another layout"]')
     place.script(plan(*map(step, "abcd")) + stop + caveat + replan)
-    place.more_config("max_resolutions = 0\n")
+    place.more_config("limits.resolutions = 0\n")
     ended = place.segue("run", GOAL, code=3)
     asked = prompt_of(place, "task/2/replan/1")
     assert "Make a (backend): failed." in asked
     assert "It left" not in asked, "the work of the failed step was put aside"
-    assert "plan of 3 steps: another layout Dropped: 4 Make d." in ended.stderr
+    assert "plan of 2 steps: another layout (dropped: 1 Make a, 4 Make d)" in ended.stderr
 
 
 def test_what_a_search_has_found_stays_with_a_task_that_is_tried_again(place: Place) -> None:
@@ -116,7 +116,7 @@ def test_what_a_search_has_found_stays_with_a_task_that_is_tried_again(place: Pl
     stop = on_verify(1, missing, 2)
     found = '[[on]]\nphase = "search"\nsay = "See https://docs.example.com/policies."\n'
     place.script(plan(step("a")) + search + stop + found)
-    place.more_config("max_resolutions = 1\n")
+    place.more_config("limits.resolutions = 1\n")
     place.segue("run", GOAL, code=3)
     place.script(plan(step("a")))
     place.segue("task", "say", "1", "Try again")

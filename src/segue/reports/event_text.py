@@ -45,7 +45,7 @@ def _describe_plan(event: e.PlanRevised) -> str:
     kept = {step.key for step in event.new}
     dropped = [f"{step.key} {step.title}" for step in event.old if step.key not in kept]
     text = f"plan of {format_count(len(event.new), 'step')}: {event.reason}"
-    return f"{text} Dropped: {list_some(dropped, 10)}." if dropped else text
+    return f"{text} (dropped: {list_some(dropped, 10)})" if dropped else text
 
 
 def _describe_task_end(event: e.TaskEnded) -> str:
