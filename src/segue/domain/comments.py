@@ -25,7 +25,12 @@ _GRAMMARS = {
 """How comments begin and end, and what only looks like one."""
 _BY_SUFFIX = {suffix: grammar for grammar, suffixes in _GRAMMARS.items() for suffix in suffixes.split()}
 _BY_NAME = dict.fromkeys(("Makefile", "makefile", "GNUmakefile", "Dockerfile", "justfile"), _HASH)
-_UNCLEAR = re.compile(r"[\"'`]|<<[-~]?\w|[:-][ \t]+[|>][-+\d]*[ \t]*$|\[=*\[", re.MULTILINE)
+_UNCLEAR = {
+    _C: re.compile(r"[\"`]|<<<"),
+    _HASH: re.compile(r"[\"'`]|<<[-~]?\w|[:-][ \t]+[|>][-+\d]*[ \t]*$", re.MULTILINE),
+    _DASH: re.compile(r"[\"']|\$\w*\$|\[=*\["),
+    _MARKUP: re.compile(r"(?!)"),
+}
 """What is left beside comments and strings where a text of several lines may look like a comment."""
 _OBEYED = re.compile(
     r"^\W*(?:go:|\+build|cgo\b|@\w|syntax=|frozen_string_literal|-\*-)|^#!|>>>|```|\bassert"
@@ -46,8 +51,11 @@ def strip_comments(path: str, text: str, *, obeyed: bool = True) -> str:
 
     def replace(found: re.Match[str]) -> str:
         comment = found["comment"]
-        kept = comment is None or (not obeyed and _OBEYED.search(comment))
-        return found[0] if kept else " "
+        if comment is None or obeyed:
+            return " " if comment else found[0]
+        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        is_doubtful = grammar is _C and ("/" in line or "</" in comment)  # as in expressions and markup
+        return comment if is_doubtful or _OBEYED.search(comment) else " "
 
     return re.sub(grammar, replace, text, flags=_FLAGS)
 
@@ -63,7 +71,8 @@ def differ_in_comments(path: str, before: str, after: str) -> bool:
     if grammar is _PYTHON:
         return _differ_in_python(before, after)
     bare = [strip_comments(path, text, obeyed=False) for text in (before, after)]
-    if any(_UNCLEAR.search(re.sub(grammar, " ", text, flags=_FLAGS)) for text in (before, after)):
+    unclear = _UNCLEAR[grammar]
+    if any(unclear.search(re.sub(grammar, " ", text, flags=_FLAGS)) for text in (before, after)):
         return False
     lines = [
         [line.rstrip() if grammar is _HASH else line.strip() for line in text.splitlines()] for text in bare

@@ -129,10 +129,13 @@ def list_doubts(proof: Proof) -> list[str]:
     tests = dict.fromkeys(test for check in _own_checks(proof) for test in check.unsettled)
     places = list(dict.fromkeys(map(_place, tests)))
     found = [f"old tests were changed unasked, look at {list_some(places, _LISTED)}"] if places else []
+    return [*found, *_name_lost(proof)]
+
+
+def _name_lost(proof: Proof) -> Iterator[str]:
     if proof.held is not None and proof.held[1] < proof.held[0]:
-        gone = format_count(proof.held[0] - proof.held[1], "earlier proof")
-        found.append(f"{gone} no longer {'holds' if gone.startswith('1 ') else 'hold'}")
-    return found
+        gone = proof.held[0] - proof.held[1]
+        yield f"{format_count(gone, 'earlier proof')} no longer {'holds' if gone == 1 else 'hold'}"
 
 
 def _show(proof: Proof) -> Iterator[str]:
@@ -168,7 +171,7 @@ def _lacks(proof: Proof) -> Iterator[str]:
         yield f"{proof.untestable}, so there is nothing that a test could tell"
     elif proof.level.rank < Level.TESTED.rank and proof.reasons:
         yield f"not shown: {proof.reasons[0]}"
-    yield from (doubt for doubt in list_doubts(proof) if "earlier proof" in doubt)
+    yield from _name_lost(proof)
     if flaky := _collect(check.flaky for check in _own_checks(proof)):
         yield f"{format_count(len(flaky), 'flaky test')} {'shows' if len(flaky) == 1 else 'show'} nothing"
 

@@ -72,7 +72,9 @@ def _review(test: OldTest, task: TaskTexts, renames: Mapping[str, str]) -> Chang
     line = new[0] + _first_difference(old[1], new[1]) if new[1] else _find_line(task, path)
     if settled := _settle(test, task, renames, old[1], new[1]):
         return ChangedTest(path, line, test.id, *settled)
-    words = f"{_WORDS[test.now]}, and its old version fails."
+    was = old[1].splitlines()[_first_difference(old[1], new[1]) :][:1] if new[1] else []
+    quote = f" It said `{was[0].strip()}`." if was else ""
+    words = f"{_WORDS[test.now]}, and its old version fails.{quote}"
     is_off = test.now != "passed" and bool(test.id)
     return ChangedTest(path, line, test.id, HowSettled.UNSETTLED, words, off=is_off)
 

@@ -163,52 +163,69 @@ class SealedCheck:
         is_young = base is NOTHING_RAN or (base.report is not None and not base.tests)
         tests = self.comparison.changed(PathKind.TEST)
         if is_young and not self._armed:
-            new = regress = await self._calibrate(recipe)
-        is_same = not tests and recipe.control == "base"
-        is_long = not is_young and base.seconds > self.options.long
-        wanted = tests if is_long else ()
+            regress = await self._calibrate(recipe)
         old = replace(recipe, code="base") if tests and change.code_changed else None
+        if not is_young and base.seconds > self.options.long:
+            regress = regress or await self.run(_REGRESS if tests else recipe)
+            return await self._run_long(base, regress, recipe, old, change, broken)
 
         async def run_new() -> tuple[Observed, Observed]:
-            if is_young or is_same:
+            if is_young or (not tests and recipe.control == "base"):
                 seen = regress or await self.run(recipe)
                 return seen, seen
-            if is_long:
-                first = regress or await self.run(_REGRESS)
-                return first, await self._run_part(recipe, first, wanted)
             if regress is not None:
                 return regress, await self.run(recipe)
             return await _together(self.run(_REGRESS), self.run(recipe))
 
-        async def run_old() -> Observed | None:
-            return await self.run(old, wanted=wanted) if old is not None else None
-
-        async def run_broken() -> Observed | None:
-            return await self._run_broken(recipe, base.seconds, broken, wanted) if broken else None
-
-        if is_long:
-            (first, new), before = await run_new(), None
-            runs = Runs(base, first, new)
-            if decide(runs, change).state is not CheckState.PASSED:
-                return runs
-            before, seen = await _together(run_old(), run_broken())
-            before = before and _join(base, before, wanted)
-            return replace(
-                runs, old_code=before, sabotage=seen and (_join(new, seen, wanted) if wanted else seen)
-            )
-        (first, new), (before, seen) = await _together(run_new(), _together(run_old(), run_broken()))
+        closer = _together(self._run_old(old), self._run_broken(recipe, base.seconds, broken))
+        (first, new), (before, seen) = await _together(run_new(), closer)
         return Runs(base, first, new, before, seen)
+
+    async def _run_long(
+        self,
+        base: Observed,
+        regress: Observed,
+        recipe: Recipe,
+        old: Recipe | None,
+        change: Change,
+        broken: Mapping[str, bytes],
+    ) -> Runs:
+        """Run only the tests that the task changed; the others end as in the whole run."""
+        tests = self.comparison.changed(PathKind.TEST)
+        new = regress
+        if tests or recipe.control != "base":
+            new = await self._run_part(recipe, regress, tests)
+        runs = Runs(base, regress, new)
+        if decide(runs, change).state is not CheckState.PASSED:
+            return runs
+        wanted = [path for path in tests if path in self.comparison.head]
+        broken_part = self._run_broken(recipe, base.seconds, broken, wanted)
+        before, seen = await _together(self._run_old(old, wanted), broken_part)
+        if wanted:
+            before, seen = before and _join(base, before, tests), seen and _join(new, seen, tests)
+        closer = replace(runs, old_code=before, sabotage=seen)
+        if wanted and decide(closer, change).noticed is False:  # other tests may notice it
+            closer = replace(closer, sabotage=await self._run_broken(recipe, base.seconds, broken))
+        return closer
+
+    async def _run_old(self, old: Recipe | None, wanted: Collection[str] = ()) -> Observed | None:
+        return await self.run(old, wanted=wanted) if old is not None else None
 
     async def _run_part(self, recipe: Recipe, whole: Observed, files: Collection[str]) -> Observed:
         """Run the tests of some files; the others end as in the whole run."""
-        part = await self.run(recipe, wanted=files)
         here = {path for path in files if path in self.comparison.head and is_program(path)}
+        if not here:
+            return await self.run(recipe)
+        part = await self.run(recipe, wanted=here)
         found = {case.file for case in part.report.tests.values()} if part.report is not None else set()
-        return _join(whole, part, files) if files and here <= found else await self.run(recipe)
+        return _join(whole, part, files) if here <= found else await self.run(recipe)
 
     async def _run_broken(
         self, recipe: Recipe, seconds: float, broken: Mapping[str, bytes], wanted: Collection[str] = ()
-    ) -> Observed:
+    ) -> Observed | None:
+        """Run sabotaged code; None if there is nothing to break. What takes too long says nothing."""
+        if not broken:
+            return None
         try:
             async with asyncio.timeout(time_limit(seconds)):
                 return await self.run(recipe, broken, wanted)
@@ -322,7 +339,7 @@ class SealedCheck:
         if len(noticing) > _REPEATS:
             return True  # they are not all flaky
         again = await self._run_broken(recipe, runs.new.seconds, broken, noticing)
-        if again.exit_code is None:
+        if again is None or again.exit_code is None:
             return False
         return any(not again.passes(test) for test in noticing) if noticing else not again.ok
 
