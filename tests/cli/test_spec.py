@@ -122,4 +122,4 @@ def test_the_graph_explains_what_would_collide(feature: Place) -> None:
         feature, "- [ ] T001 [P] src/a.py per spec.md\n- [ ] T002 [P] src/b.py\n- [ ] T003 [P] src/a.py\n"
     )
     shown = feature.segue("task", "graph").stdout
-    assert "waits for T001: both name src/a.py, although both are marked [P]" in shown
+    assert "waits for T001: both change src/a.py, although both are marked [P]" in shown

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from segue.domain.delivery import is_feedback
 from segue.domain.events import NoticeGiven, StateImported
-from segue.domain.question import is_question
+from segue.domain.exits import is_question
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Task

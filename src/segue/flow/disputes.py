@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.events import NoticeGiven
+from segue.domain.kinds import keeps_behaviour
 from segue.domain.proof import CheckResult, CheckState, HowSettled, IndependentTests, Proof
-from segue.domain.same import keeps_behaviour
 from segue.domain.task import Task
 from segue.domain.text import cut_text
 from segue.domain.verdict import (

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.domain.errors import AGAIN, Unfinished, WorkspaceError
 from segue.domain.events import CheckRun, NoticeGiven, PatchMade
+from segue.domain.exits import ASKS, find_question
 from segue.domain.job import Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import CheckResult, CheckState
-from segue.domain.question import ASKS, find_question
 from segue.domain.results import LaunchInput, LaunchOutput, read_as
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges

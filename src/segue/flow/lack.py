@@ -5,9 +5,9 @@ from __future__ import annotations
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.events import NoticeGiven
+from segue.domain.kinds import keeps_behaviour
 from segue.domain.proof import CheckResult, CheckState, Level
 from segue.domain.results import LackOutput, StepFacts, StepResult
-from segue.domain.same import keeps_behaviour
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.flow.commit import send_back

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
+from segue.domain.kinds import keeps_behaviour
 from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
-from segue.domain.same import keeps_behaviour
 from segue.domain.task import TaskKind
 from segue.flow.commit import hook_checks
 from segue.flow.context import RunContext

@@ -22,6 +22,7 @@ from segue.domain.scenario import Scenario, scenarios_in
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.state import TaskState
+from segue.system import programs
 
 
 def scenarios_of(context: RunContext, task: Task) -> tuple[Scenario, ...]:
@@ -127,8 +128,13 @@ def _proofs_of(context: RunContext, task: Task) -> Iterator[EarlierProof]:
     for scenario in scenarios_of(context, task):
         yield EarlierProof(task.key, scenario.command, scenario)
     if task.kind is TaskKind.VERIFY_ONLY:
-        for argv in commands_in(task.text):
+        for argv in named_commands(task.text):
             yield EarlierProof(task.key, shlex.join(argv), argv=argv)
+
+
+def named_commands(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the commands that a text asks to run, if their programs are installed here."""
+    return tuple(argv for argv in commands_in(text) if "/" in argv[0] or programs.find_inside(argv[0]))
 
 
 def _is_checkpoint(context: RunContext, task: Task) -> bool:

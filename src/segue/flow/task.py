@@ -56,11 +56,8 @@ _MOST_SEALS = 3
 _SAID_MORE = Verdict(Result.PARTIAL, Action.RETRY, "The user has said more about the task.")
 
 
-async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("", "")) -> EndOutput:
-    """Run the task to its end. Everything already journalled is not done again.
-
-    `waited` is the task whose end let it begin, where several are worked on at once, and why it waited.
-    """
+async def run_task(context: RunContext, task: Task) -> EndOutput:
+    """Run the task to its end. Everything already journalled is not done again."""
     end = f"task/{task.key}/end"
     decided = await take_words(context, task)
     if decided.skip:
@@ -71,7 +68,7 @@ async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("
     await start_again(context, task, end)
     lane = context.lane.number if context.lane is not None else 0
     text = task.text if task.text.strip() != task.title.strip() else ""
-    begun = TaskStarted(task.key, task.title, task.kind, lane, *waited, text=text)
+    begun = TaskStarted(task.key, task.title, task.kind, lane, text=text)
     started = await context.journal.emit(begun)
     try:
         state = await start(context, task, started.ts, asked)

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from segue.domain.events import NoticeGiven, TaskMarked
-from segue.domain.exits import CANNOT
-from segue.domain.question import ASKS, is_question
+from segue.domain.exits import ASKS, CANNOT, is_question
 from segue.domain.results import EndOutput, MoreOutput, Nothing, StepFacts, StepResult, WordsOutput, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Completion, Task, TaskStatus

@@ -21,7 +21,9 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n")
 _CHANGE = re.compile(
     r"\b(?:chang|updat|adapt|adjust|rewrit|replac|remov|delet|drop|renam|mov|correct|skip)\w*", re.I
 )
-_REMOVE = re.compile(r"\b(?:remov|delet|drop)\w*", re.I)
+_DEFINED = re.compile(
+    r"\b(?:def|class|function|func|fn|const|let|var|struct|type|interface|enum)\s+(\w+)|\bexports\.(\w+)"
+)
 _WORDS = {
     "passed": "It was changed",
     "skipped": "It is skipped now",
@@ -117,13 +119,15 @@ def _is_named(test: OldTest, name: str, words: str) -> bool:
 
 
 def _removed_names(task: TaskTexts) -> list[str]:
-    """Return what the task says to remove and the product has no more."""
-    sentences = [sentence for sentence in _SENTENCE.split(task.words) if _REMOVE.search(sentence)]
-    said = {word for sentence in sentences for word in _WORD.findall(sentence) if len(word) > 2}
-    before, after = [
-        {word for texts in task.product.values() for word in _WORD.findall(texts[side])} for side in (0, 1)
-    ]
-    return sorted(said & before - after)
+    """Return the definitions and modules that the task names and the product has no more."""
+    words = set(_WORD.findall(task.words))
+    gone = {_stem(path) for path, (_, after) in task.product.items() if not after}
+    before, after = (
+        {name for texts in task.product.values() for pair in _DEFINED.findall(texts[side]) for name in pair}
+        - {""}
+        for side in (0, 1)
+    )
+    return sorted(words & (gone | (before - after)))
 
 
 def _mentions(text: str, word: str) -> bool:

@@ -47,12 +47,17 @@ class CheckSetupFailed(SegueError):
 class Environment(msgspec.Struct, frozen=True):
     """What setup commands made of a tree."""
 
-    place: Path
-    """The folder that has it."""
+    folder: str
+    """Where it is."""
     folders: tuple[str, ...]
     """Folders of dependencies, which checks see read-only."""
     others: tuple[str, ...]
     """Other new files and folders, which are copied."""
+
+    @property
+    def place(self) -> Path:
+        """The folder that has it."""
+        return Path(self.folder)
 
     def place_in(self, tree: Path) -> dict[str, Path]:
         """Copy small things into a tree; return the folders that are mounted there."""
@@ -124,7 +129,7 @@ class Setup:
             target.parent.mkdir(parents=True, exist_ok=True)
             (tree / path).rename(target)
         shutil.rmtree(tree, ignore_errors=True)
-        environment = Environment(final / "new", tuple(folders), tuple(others))
+        environment = Environment(str(final / "new"), tuple(folders), tuple(others))
         write_atomic(home / _RECORD, encode_note(environment))
         try:
             home.rename(final)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
-from segue.domain.question import is_question
+from segue.domain.exits import is_question
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
 from segue.domain.statement import list_doubts
 from segue.runtime.comments import read_plan_text

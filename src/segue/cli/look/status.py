@@ -10,7 +10,7 @@ import click
 
 from segue.cli.options import CommandSettings, WholeNumber, join_task, options
 from segue.cli.terminal.output import Printer
-from segue.domain.question import is_question
+from segue.domain.exits import is_question
 from segue.domain.run import USUAL_RUNS, RunKind
 
 if TYPE_CHECKING:
