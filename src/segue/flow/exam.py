@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.domain.events import Event
 from segue.domain.job import Mode
-from segue.domain.kinds import keeps_behaviour
 from segue.domain.outcome import Failure, FailureKind
 from segue.domain.proof import BaseState, CheckState, IndependentTests
 from segue.domain.results import ExamOutput, LaunchOutput, StepFacts, StepResult
