@@ -181,14 +181,14 @@ def _try_canary():
     import io
     import unittest
 
-    class Canary(unittest.TestCase):
+    class _MustFail(unittest.TestCase):
         def test(self):
             self.assertEqual(_TOKEN, "")
 
     from unittest.runner import _WritelnDecorator
 
     result = unittest.TextTestResult(_WritelnDecorator(io.StringIO()), False, 0)
-    Canary("test").run(result)
+    _MustFail("test").run(result)
     return "failed" if len(result.failures) == 1 and _TOKEN in result.failures[0][1] else "silent"
 
 
