@@ -14,8 +14,7 @@ import segue.domain.mistakes
 import segue.features.fleet.drive
 import segue.flow.phases
 import segue.runtime.tables
-import segue.sources.plan.state
-import segue.sources.plan.usual
+import segue.sources.plan
 import segue.store.journal
 import segue.store.session
 import segue.store.store
