@@ -180,8 +180,6 @@ class ExamOutput(Output, frozen=True):
 
     unusable: dict[str, str] = {}
     """Tests that show nothing, each with the reason."""
-    repeats: bool = False
-    """Whether they ask for nothing but examples that the worker sees."""
 
 
 class LackOutput(Output, frozen=True):
@@ -196,7 +194,6 @@ class ReviewOutput(Output, frozen=True):
 
     findings: tuple[Finding, ...] = ()
     failure: str = ""
-    needs_human: bool = False
     output: str = ""
 
 

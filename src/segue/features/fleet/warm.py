@@ -3,7 +3,6 @@
 # ruff: noqa: F401
 import ctypes
 import gc
-import sys
 from contextlib import suppress
 
 import platformdirs
@@ -19,9 +18,6 @@ import segue.store.journal
 import segue.store.session
 import segue.store.store
 import segue.system.supervisor.main
-
-if sys.platform == "linux":
-    import segue.system.supervisor.posix
 
 
 def _know(kind: type[Struct]) -> None:
