@@ -41,7 +41,7 @@ _LINE_BYTES = 64 * 1024 * 1024
 _WAITING_LINES = 1000
 _STDERR_BYTES = 64 * 1024
 _CANCEL_SECONDS = 1.0
-_END_SECONDS = 2.0
+_END_SECONDS = 5.0
 """Seconds between the steps that stop the agent after its turn."""
 _STDERR_SECONDS = 2.0
 
