@@ -318,8 +318,6 @@ class Settings(Options, frozen=True):
     """Tests and checks that may fail (globs of test ids and commands), because they did before."""
     check_setup: Commands = Commands()
     """Commands that make a clean tree ready for the checks, e.g. `["npm ci"]`; they may use the network."""
-    check_teardown: Commands = Commands()
-    """Commands that run after each check."""
     check_network: bool = False
     """Let checks use the network."""
     check_timeout: Seconds = 1800

@@ -257,7 +257,7 @@ def _key(file: Path) -> str:
 
 _MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("agents", "acp"), "starts programs as agents, with these options and variables"),
-    (("checks", "check_setup", "check_teardown", "smoke"), "runs commands to check the work"),
+    (("checks", "check_setup", "smoke"), "runs commands to check the work"),
     (("final", "reviewers"), "runs commands before, beside and after the work"),
     (("git",), "decides which hooks are checked, and which programs git starts"),
     (("proof.scenarios",), "starts the finished program and sends it requests"),

@@ -167,7 +167,7 @@ def _make_judge(name: str, app: App, services: Services) -> Judge | None:
 def check_programs(app: App) -> None:
     """Refuse checks whose program is missing, before any agent is paid."""
     settings = app.loaded.settings
-    commands = [*settings.checks, *settings.check_setup, *settings.check_teardown]
+    commands = [*settings.checks, *settings.check_setup]
     commands += [argv for several in settings.smoke.values() for argv in several]
     commands += [argv for one in settings.proof.scenarios for argv in (one.run, one.start) if argv]
     for argv in commands:
@@ -202,7 +202,7 @@ def make_checking(
     @cache
     def sealer() -> Sealer:  # imported when it is needed: runs without checks start sooner
         from segue.proof.execute import SealOptions
-        from segue.proof.mutation.sharpness import Effort
+        from segue.proof.mutants.measure import MutationLimits
         from segue.proof.seal import Sealer
         from segue.system.lane import is_beside, top_of
 
@@ -211,10 +211,9 @@ def make_checking(
             control_files=settings.control_files,
             known_failures=settings.known_failures,
             setup=tuple(settings.check_setup),
-            teardown=tuple(settings.check_teardown),
             network=settings.check_network,
             timeout=settings.check_timeout,
-            effort=Effort(proof.sharpness, proof.mutants, proof.mutant_seconds),
+            mutation=MutationLimits(proof.sharpness, proof.mutants, proof.mutant_seconds),
             bases=app.state_dir.absolute() / "bases",
             exams=exams if proof.independent or exams.is_dir() else None,
             setups=setups,
