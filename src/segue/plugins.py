@@ -26,7 +26,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
     "sources": {
         "prompt": "segue.sources.prompt:PromptSource",
         "speckit": "segue.sources.speckit.source:SpecKit",
-        "planfile": "segue.sources.plan.source:PlanFile",
+        "planfile": "segue.sources.plan:PlanFile",
         "github": "segue.sources.github.source:GithubIssues",
         "table": "segue.sources.table:TableSource",
     },
@@ -34,7 +34,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "command": "segue.reviewers.command:CommandReviewer",
         "ruff": "segue.reviewers.command:RUFF",
         "semgrep": "segue.reviewers.command:SEMGREP",
-        "stet": "segue.reviewers.stet.reviewer:StetReviewer",
+        "stet": "segue.reviewers.stet:StetReviewer",
     },
     "judges": {
         "llm": "segue.judges.llm:LlmJudge",
