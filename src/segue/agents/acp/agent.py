@@ -110,16 +110,9 @@ class AcpAgent:
         argv = part_command("segue.agents.acp.child")
         variables = self._variables(job, folder)
         own = Places((folder, *in_home(*self._profile.home)), tuple(program_places(self._argv(), variables)))
-        begun = folder / "begun"
-        times = {"not_before": self._not_before(job, begun), "begun": str(begun)}
-        stdin = json.dumps({**self._document(job), **times})
+        begun = str(folder / "begun") if self._profile.one_launch_a_minute else None
+        stdin = json.dumps({**self._document(job), "begun": begun})
         return make_command(job, argv, self._passed(), variables, stdin, own)
-
-    def _not_before(self, job: Job, begun: Path) -> float:
-        """Return when the session may be continued; the driver notes when it began or continued one."""
-        if not (self._profile.one_launch_a_minute and job.session and begun.exists()):
-            return 0.0
-        return (begun.stat().st_mtime // 60 + 1) * 60
 
     def _document(self, job: Job) -> dict[str, object]:
         """Return the document that the driver reads."""
@@ -151,8 +144,7 @@ class AcpAgent:
     def _variables(self, job: Job, folder: Path) -> dict[str, str]:
         profile = self._profile
         own = profile.own_env if self._options.own_config_dir and self._key() else {}
-        if own or profile.files:
-            folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         chosen = {profile.model.env: job.model} if profile.model.env and job.model else {}
         given = profile.env | own | (profile.read_env if job.mode is not Mode.EDIT else {})
         filled = {name: value.replace("{folder}", str(folder)) for name, value in given.items()}

@@ -5,6 +5,7 @@ Without a script it writes one small note per task.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -14,7 +15,7 @@ from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, make_command, run_program
 from segue.agents.local.lines import LineReader
 from segue.agents.local.values import Json, as_count, as_money, as_table, as_text
-from segue.agents.scripted.acts import ScriptedEntry, load_script, make_note, pick_entry, write_acts
+from segue.agents.scripted.acts import ScriptedEntry, load_script, make_acts, make_note, pick_entry
 from segue.domain.events import AgentTool, AgentUsage, Event
 from segue.domain.job import Job
 from segue.domain.options import Options
@@ -103,8 +104,9 @@ class ScriptedAgent:
         """Play the script and report what the process prints."""
         argv = part_command("segue.agents.scripted.child")
         entry = pick_entry(load_script(self._script).on, job) if self._script else None
-        acts = write_acts(entry or ScriptedEntry(write=make_note(job)), job)
-        return run_program(self._services, job, make_command(job, argv, stdin=acts), ScriptedLines())
+        entry = entry or ScriptedEntry(write=make_note(job))
+        stdin = json.dumps({"acts": list(make_acts(entry, job)), "exit_code": entry.exit_code})
+        return run_program(self._services, job, make_command(job, argv, stdin=stdin), ScriptedLines())
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
