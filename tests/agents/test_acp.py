@@ -382,13 +382,12 @@ class TestProfiles:
         table = {
             "argv": [str(stage.root / "bin" / "qwen"), "--acp"],
             "modes": {"plan": "plan", "edit": "default"},
-            "permissions": {"edit": "edits"},
             "files": [{"path": "deep/own.json", "text": "{}"}],
             "env": {"OWN_FILE": "{folder}/deep/own.json"},
         }
         kind = AcpKind("mine", read_options(Profile, table))
         stage.script('[[on]]\nshell = ["make"]\nwrite = { "a.txt" = "x" }\n')
-        assert failure(stage.run(kind)) is None
+        assert failure(stage.run(kind, permissions="edits")) is None
         assert (stage.repo / "a.txt").exists()
         assert [line["outcome"]["optionId"] for line in stage.log("permission")] == ["no", "once"]
         assert "OWN_FILE" in stage.log("launch")[0]["env"]
@@ -404,7 +403,6 @@ class TestProfiles:
             ({"argv": ["x"], "colour": "red"}, "colour"),
             ({"argv": ["x"], "error_text": ["("]}, "error_text"),
             ({"argv": ["x"], "files": [{"path": "../x", "text": ""}]}, "files"),
-            ({"argv": ["x"], "permissions": {"plan": "some"}}, "permissions"),
         ],
     )
     def test_wrong_table_is_refused(self, wrong: dict[str, object], where: str) -> None:

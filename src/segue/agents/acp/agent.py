@@ -50,9 +50,9 @@ class AcpOptions(Options, frozen=True):
     """Variables to set. Secrets belong in pass_env."""
     pass_env: list[str] = []
     """Environment variables that the agent may see, besides the profile's."""
-    permissions: ToolPolicy | None = None
+    permissions: ToolPolicy = "all"
     """What is allowed in edit mode when the agent asks: `all`, `edits` (reading and changing files) or
-    `read`; the profile's if unset."""
+    `read`; in plan and ask mode only reading is."""
     modes: ModeNames = ModeNames()
     auth_method: str | None = None
     """The authentication method, if the agent asks for one."""
@@ -80,7 +80,6 @@ class AcpAgent:
             follow_up=True,
             streams=True,
             reports_usage=profile.reports_usage,
-            reports_cost=profile.reports_cost,
         )
         install = f"Install it: {profile.install}" if profile.install else ""
         title = profile.title or name
@@ -117,8 +116,6 @@ class AcpAgent:
     def _document(self, job: Job) -> dict[str, object]:
         """Return the document that the driver reads."""
         profile, options = self._profile, self._options
-        policies = structs.asdict(profile.permissions)
-        policies["edit"] = options.permissions or policies["edit"]
         by_option = job.model if not (profile.model.args or profile.model.env) else None
         return {
             "argv": [*self._argv(), *self._model_arguments(job.model), *options.extra_args],
@@ -127,7 +124,7 @@ class AcpAgent:
             "session": job.session,
             "mode": {"name": getattr(self._modes, job.mode.value), "option": profile.mode_option},
             "model": {"name": by_option, "option": profile.model.option},
-            "policy": policies[job.mode.value],
+            "policy": options.permissions if job.mode is Mode.EDIT else "read",
             "auth_method": options.auth_method or profile.auth_method,
             "prompt": job.prompt.text,
             "retry_text": profile.retry_text,
