@@ -95,22 +95,6 @@ _MOMENT = 1.0
 _AFTER_RESULT = 60.0
 """Seconds of silence after a result, while a command runs in the background."""
 _INIT = ("cwd", "model", "permissionMode", "tools", "mcp_servers", "apiKeySource", "claude_code_version")
-_SYSTEM = {
-    "init",
-    "status",
-    "api_retry",
-    "permission_denied",
-    "model_fallback",
-    "compact_boundary",
-    "background_tasks_changed",
-    "task_started",
-    "task_updated",
-    "task_progress",
-    "task_notification",
-    "hook_started",
-    "hook_progress",
-    "hook_response",
-}
 _READING = {"Read", "Grep", "Glob", "LS", "WebSearch", "WebFetch", "ToolSearch", "TodoWrite", "TaskOutput"}
 _MODEL_TOKENS = {
     "input_tokens": "inputTokens",
@@ -190,8 +174,6 @@ class ClaudeLines:
 
     def _read_system(self, line: Json) -> list[Event]:
         subtype = as_text(line.get("subtype"))
-        if subtype not in _SYSTEM:
-            return self._lines.keep_unknown(line)
         if subtype == "init":
             self.is_finished = False
             self._lines.model = as_text(line.get("model")) or self._lines.model

@@ -153,7 +153,7 @@ def make_acts(entry: ScriptedEntry, job: Job) -> Iterator[tuple[Any, ...]]:
     if entry.hang:
         yield ("hang",)
     if not entry.no_result:
-        yield "print", {"type": "result", "ok": entry.exit_code == 0, "text": text}
+        yield "print", {"type": "result", "text": text}
 
 
 def _edit(entry: ScriptedEntry, fill: Callable[[str], str]) -> Iterator[tuple[str, ...]]:

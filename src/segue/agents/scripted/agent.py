@@ -19,7 +19,7 @@ from segue.agents.scripted.acts import ScriptedEntry, load_script, make_acts, ma
 from segue.domain.events import AgentTool, AgentUsage, Event
 from segue.domain.job import Job
 from segue.domain.options import Options
-from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+from segue.domain.outcome import Failure, Outcome, Usage
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.process.segue import part_command
 from segue.system.services import Services
@@ -60,15 +60,12 @@ class ScriptedLines:
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
         said = as_text((self._result or {}).get("text"))
-        return self._lines.outcome(end, said, self._failure(end, now, said), {})
+        return self._lines.outcome(end, said, self._failure(end, now), {})
 
-    def _failure(self, end: ProcessEnd, now: float, said: str) -> Failure | None:
+    def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         if self._result is None:
             return FAILURES.judge_end(end, self._lines, now)
-        if self._result.get("ok"):
-            return end.failure(now, self._lines.plain_text)
-        known = end.failure(now, self._lines.plain_text)
-        return known or Failure(FailureKind.UNKNOWN, said or "the agent reports a failure")
+        return end.failure(now, self._lines.plain_text)
 
 
 class ScriptedOptions(Options, frozen=True):

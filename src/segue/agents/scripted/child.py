@@ -5,7 +5,7 @@ It prints JSON lines:
     {"type": "text", "text": …}
     {"type": "tool", "name": "Write" | "Edit" | "Bash", "input": {…}}
     {"type": "usage", "input_tokens": …, "output_tokens": …, "cost_usd": …}
-    {"type": "result", "ok": true | false, "text": …}
+    {"type": "result", "text": …}
 """
 
 from __future__ import annotations
