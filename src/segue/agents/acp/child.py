@@ -10,7 +10,7 @@ child, talks to it, and prints one JSON line for everything it sees:
     {"type": "thought", "text": …}
     {"type": "tool", "state": "started" | "updated" | "completed", "name": …, "input": …, …}
     {"type": "permission", "name": …, "allowed": true | false, …}
-    {"type": "usage" | "plan" | "raw", …}
+    {"type": "usage" | "retry" | "wait" | "raw", …}
     {"type": "lost", "bytes": …}             a line that is too long to be read
     {"type": "result", "stop_reason": …}     at the end of its turn, or
     {"type": "error", "stage": …, "code": …, "message": …}   or
