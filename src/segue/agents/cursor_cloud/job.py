@@ -25,7 +25,8 @@ from segue.agents.cursor_cloud.errors import (
 )
 from segue.agents.cursor_cloud.v0 import CloudV0
 from segue.agents.cursor_cloud.v1 import CloudV1
-from segue.agents.local.values import TEXT_CHARS, clip, split
+from segue.agents.local.output import split
+from segue.agents.local.values import TEXT_CHARS, clip
 from segue.domain.errors import AGAIN, CredentialsError, SegueError, ServiceAway
 from segue.domain.events import AgentRaw, AgentStarted, AgentText, AgentUsage, Event
 from segue.domain.job import Job, Mode
