@@ -46,8 +46,8 @@ def test_secrets_of_the_environment_are_not_stored_with_a_run(file: Path) -> Non
                 tables.append((field.type, f"{prefix}{field.name.upper()}__"))
             elif "Secret" in str(field.type):
                 secrets[f"SEGUE_{prefix}{field.name.upper()}"] = "https://hidden"
-    secrets["SEGUE_NOTIFY__NTFY__TOPIC"] = "hidden"  # a topic is no address
-    assert len(secrets) >= 4
+    secrets["SEGUE_NOTIFY__URLS"] = '["https://hidden"]'
+    assert len(secrets) >= 3
     loaded = read(file, **secrets, SEGUE_AGENT="claude")
     assert loaded.overrides == {"agent": "claude"}
 

@@ -223,10 +223,6 @@ class ProofSettings(Options, frozen=True):
 
     independent: bool = False
     """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
-    exam_rounds: NonNegative = 2
-    """How often more independent tests are asked for, after a failure or where mutants pass; 0: never."""
-    exam_cost_usd: Amount | None = None
-    """US dollars that the tests of a task may cost before no more are asked for."""
     mutants: NonNegative = 8
     """How many mutants of the changed lines to try beside those of whole results; 0: none, so no `tested`."""
     sharpness: Annotated[float, Meta(ge=0, le=1)] = 0.6

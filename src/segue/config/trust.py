@@ -42,7 +42,6 @@ CONFINED = HARMLESS | frozenset(
         *("judged_by", "require"),
         *("ignore_checklists", "control_files", "known_failures", "check_timeout", "plan_changed"),
         *("on_failure", "max_consecutive_task_failures", "gates", "proof.independent"),
-        *("proof.exam_rounds", "proof.exam_cost_usd"),
         *("proof.mutants", "proof.sharpness", "proof.mutant_seconds", "judge.timeout"),
         *("judge.max_evidence_bytes", "diagnostics.timeout"),
         *("limits.phase_timeout", "limits.idle_timeout", "limits.run_timeout", "limits.kill_grace"),

@@ -52,10 +52,6 @@ class Policy(Struct, frozen=True):
     """The kinds that the user gave to tasks, by key or pattern."""
     independent: bool = False
     """Whether somebody who never sees the work writes tests for it."""
-    exam_rounds: int = 2
-    """How often more independent tests are asked for than the first ones of a task."""
-    exam_cost: float | None = None
-    """US dollars that the independent tests of a task may cost before no more are asked for."""
     gates: tuple[str, ...] = ()
     """Where the run waits for a person: after a `checkpoint`, after each `task`."""
     handover_bytes: int = 4096

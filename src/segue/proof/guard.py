@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +13,6 @@ from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.inputs import decode_note, encode_note
-from segue.proof.rights import take_back_rights
 from segue.system.files import is_led, private_folder
 from segue.system.git.guard import GitGuard, GitState, settle_surroundings
 from segue.system.originals import Original
@@ -28,8 +26,6 @@ class _Kept(msgspec.Struct, frozen=True):
     files: dict[str, Original]
     ways: dict[str, str] = {}
     """Where the places that the settings name lead."""
-    began: int = 0
-    """When that was, in nanoseconds, by the clock of the file system."""
 
 
 class LaunchGuard:
@@ -62,16 +58,11 @@ class LaunchGuard:
     def before(self, step: str) -> None:
         """Keep what is there before a step's agent starts."""
         git = self._git.look() if self._git is not None else GitState()
-        self._kept = _Kept(step, git, self._contract.keep(), self._look_at_ways(), self._look_at_clock())
-        # Half a note is none, and does no harm: the step has not begun yet.
-        self._file.write_bytes(encode_note(self._kept))
-
-    def _look_at_clock(self) -> int:
-        """Return what time it is for files: their clock may be behind ours by a hundredth of a second."""
+        self._kept = _Kept(step, git, self._contract.keep(), self._look_at_ways())
         private_folder(self._file.parent)
         self._file.touch(mode=0o600)
-        self._file.write_bytes(b"")
-        return self._file.stat().st_ctime_ns
+        # Half a note is none, and does no harm: the step has not begun yet.
+        self._file.write_bytes(encode_note(self._kept))
 
     async def after(
         self, step: str, task: Task | None, label: str
@@ -84,9 +75,6 @@ class LaunchGuard:
         found = self._contract.restore(kept.files, task)
         found += [Tampering(one.subject, one.text) for one in violations]
         found += self._compare_ways(kept.ways)
-        if self._git is not None and kept.began:
-            rights = await asyncio.to_thread(take_back_rights, self._git.root, kept.began)
-            found += [Tampering("rights", text) for text in rights]
         self._file.unlink(missing_ok=True)
         fatal = [one.text for one in violations if one.fails]
         failure = Failure(FailureKind.TAMPERED, " ".join(fatal)) if fatal else None
@@ -135,9 +123,7 @@ def _settle(kept: _Kept, folder: Path) -> list[str]:
     settings = [file for file in files if file.path.suffix == ".toml"]
     found = Contract(folder, settings, lambda: TaskList(())).restore(kept.files, None)
     surroundings = settle_surroundings(kept.git)
-    root = Path(kept.git.root) if kept.git.root else None
-    rights = take_back_rights(root, kept.began) if root and kept.began else []
-    return [*surroundings, *rights, *(one.text for one in (*places, *found))]
+    return [*surroundings, *(one.text for one in (*places, *found))]
 
 
 def _read(file: Path) -> _Kept | None:

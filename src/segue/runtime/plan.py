@@ -84,8 +84,6 @@ class RunPlan(Struct, frozen=True):
             resolutions=most_resolutions(settings, planned=self.source.outline is not None),
             require=settings.require,
             independent=self.flow.has("independent"),
-            exam_rounds=settings.proof.exam_rounds,
-            exam_cost=settings.proof.exam_cost_usd,
             gates=settings.gates,
         )
 

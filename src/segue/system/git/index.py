@@ -20,12 +20,6 @@ LARGEST = 100 * 1024**2
 """Bytes of a changed file beyond which it is not committed."""
 _LARGEST_TEXT = 8 * 1024**2
 _MARKERS = re.compile(rb"^(<{7}|>{7})( |$)", re.MULTILINE)
-MADE_AGAIN = re.compile(
-    r"(^|/)(node_modules|__pycache__|\.?venv|env|target|dist|build|out|coverage|htmlcov|vendor|\.[\w.-]*cache"
-    r"|\.(next|nuxt|tox|nox|gradle|eggs|coverage|parcel-cache|turbo|svelte-kit|idea|vscode|DS_Store)"
-    r"|[\w.-]+\.egg-info)(/|$)|\.(pyc|pyo|o|so|class|log|tmp)$"
-)
-"""Files that a tool makes again."""
 _FIELDS = {b"1": 8, b"2": 9, b"u": 10, b"?": 1}
 """How many fields are before the path: ordinary, renamed, unmerged and untracked entries."""
 
