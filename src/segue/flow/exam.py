@@ -20,7 +20,7 @@ from segue.domain.job import Mode
 from segue.domain.kinds import keeps_behaviour
 from segue.domain.outcome import Failure, FailureKind
 from segue.domain.proof import BaseState, CheckState, IndependentTests
-from segue.domain.results import ExamOutput, LaunchOutput, StepFacts, StepResult, read_as
+from segue.domain.results import ExamOutput, LaunchOutput, StepFacts, StepResult
 from segue.domain.task import TaskKind
 from segue.flow.agents import OverBudget, vendor_of
 from segue.flow.context import RunContext
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 _NO_TESTS = "No new test file was written."
 _SHOWN = 5
 _T = TypeVar("_T")
+
+_MOST_ROUNDS = 2
+"""How often more independent tests are asked for than the first ones of a task."""
 
 
 class Written(Struct, frozen=True):
@@ -87,7 +90,7 @@ async def collect_exam(context: RunContext, state: TaskState) -> Written:
 async def ask_again(context: RunContext, state: TaskState, more: MoreTests, beside: bool = False) -> bool:
     """Have more tests written, if that is allowed; return whether there are new ones."""
     own = state.own_tests
-    if own.tests is None or own.rounds > context.policy.exam_rounds or _is_spent(context, state):
+    if own.tests is None or own.rounds > _MOST_ROUNDS:
         return False
     state.own_tests = replace(own, rounds=own.rounds + 1)
     names = await context.checking.sealer().describe_result(state.base.head, state.tree)
@@ -121,14 +124,6 @@ async def work_beside(work: Coroutine[Any, Any, PhaseEnd], exam: Coroutine[Any, 
         if not writer.done():
             writer.cancel()
             await asyncio.wait({writer})
-
-
-def _is_spent(context: RunContext, state: TaskState) -> bool:
-    """Return whether the exam of the task has cost what it may."""
-    most = context.policy.exam_cost
-    steps = context.journal.steps(f"{state.folder}/{INDEPENDENT.name}/")
-    used = (read_as(LaunchOutput, step.output).usage for step in steps if step.output)
-    return most is not None and sum(one.cost_usd or 0.0 for one in used if one is not None) >= most
 
 
 async def write_tests(

@@ -167,7 +167,7 @@ def _make_judge(name: str, app: App, services: Services) -> Judge | None:
 def check_programs(app: App) -> None:
     """Refuse checks whose program is missing, before any agent is paid."""
     settings = app.loaded.settings
-    commands = [*settings.checks, *settings.check_setup, *settings.check_teardown]
+    commands = [*settings.checks, *settings.check_setup]
     commands += [argv for several in settings.smoke.values() for argv in several]
     commands += [argv for one in settings.proof.scenarios for argv in (one.run, one.start) if argv]
     for argv in commands:
@@ -211,10 +211,9 @@ def make_checking(
             control_files=settings.control_files,
             known_failures=settings.known_failures,
             setup=tuple(settings.check_setup),
-            teardown=tuple(settings.check_teardown),
             network=settings.check_network,
             timeout=settings.check_timeout,
-            effort=Effort(proof.sharpness, proof.mutants, proof.mutant_seconds),
+            effort=Effort(most=proof.mutants),
             bases=app.state_dir.absolute() / "bases",
             exams=exams if proof.independent or exams.is_dir() else None,
             setups=setups,
@@ -241,15 +240,12 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
     if outline is None:
         return None
     settings = app.loaded.settings
-    diagnostics = settings.diagnostics
     return Building(
         outline=outline,
-        diagnostics=tuple(diagnostics.allow),
+        diagnostics=tuple(settings.diagnostics.allow),
         run_diagnostic=command_runner(
-            services, diagnostics.timeout, 32 * 1024, network=settings.check_network
+            services, settings.diagnostics.timeout, 32 * 1024, network=settings.check_network
         ),
-        replan=settings.replan,
-        replans=settings.limits.replans,
     )
 
 

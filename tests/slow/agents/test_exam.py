@@ -54,7 +54,7 @@ def test_exam_by_the_other_vendor_is_neither_written_twice_nor_shown(
     settings = (tmp_path / "segue.toml").read_text()
     checks = f"checks = {json.dumps([shlex.join(DISCOVER)])}\n"
     options = f'[agents.codex]\npass_env = ["SIM_KEY"]\nconfig = {json.dumps(provider(model.url))}\n'
-    place.config(f'{checks}{settings}{options}[proof]\nindependent = true\n[kinds]\n2 = "docs"\n')
+    place.config(f"{checks}{settings}{options}[proof]\nindependent = true\n")
     # The word is put together, so that the search itself does not have it. All that the run writes is below
     # this folder; the whole of /tmp, which tests/isolation searches, outlasts a tool call on a busy machine.
     search = f"grep -rlsF --devices=skip $(printf %s {WORD[:3]} {WORD[3:]}) {tmp_path} > found.txt"
