@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self
 
 from msgspec import Struct, field
 
@@ -93,15 +93,6 @@ class Agent(Protocol):
     @abstractmethod
     def forget(self, token: str) -> None:
         """Delete what was kept for an adoption: the outcome is recorded."""
-
-
-@runtime_checkable
-class HearingAgent(Protocol):
-    """An agent that can be told more while it works; it yields `WordsDelivered` once it has read it."""
-
-    @abstractmethod
-    def tell(self, token: str, number: int, text: str) -> None:
-        """Tell the agent of this job more. The same number again is the same words: they are told once."""
 
 
 class SourceRequest(Struct, frozen=True):

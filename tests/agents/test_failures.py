@@ -15,13 +15,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from segue.agents.classify import read_last_words
 from segue.agents.claude.lines import ClaudeLines
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
 from segue.agents.cursor_cloud.api import Look, Status
 from segue.agents.cursor_cloud.errors import judge_refusal, make_unreachable, read_refusal
 from segue.agents.local.launch import ProcessEnd
+from segue.agents.why_failed import explain_last_words
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind
 from segue.system.http.client import HttpError, HttpResponse
@@ -45,14 +45,8 @@ def claude(*printed: dict[str, Any] | str, **how: Any) -> Told:
     return lambda: _printed(ClaudeLines(Mode.EDIT), printed, ended(**how))
 
 
-def codex(*printed: dict[str, Any] | str, gave_up: bool = False, **how: Any) -> Told:
-    def told() -> Failure | None:
-        lines = CodexLines(Mode.EDIT, was_given_up=lambda: gave_up)
-        for line in printed:
-            lines.read(line if isinstance(line, str) else json.dumps(line))
-        return lines.outcome(ended(**how), NOW).failure
-
-    return told
+def codex(*printed: dict[str, Any] | str, **how: Any) -> Told:
+    return lambda: _printed(CodexLines(Mode.EDIT), printed, ended(**how))
 
 
 def cursor(*printed: dict[str, Any] | str, **how: Any) -> Told:
@@ -186,7 +180,6 @@ TABLE: dict[str, Rows] = {
             codex(*codex_failed("stream disconnected before completion: Transport error"), code=1),
             codex(
                 {"type": "error", "message": "Reconnecting... waiting for network"},
-                gave_up=True,
                 code=None,
                 reason="ended",
             ),
@@ -337,7 +330,7 @@ def test_codex_says_the_kind_of_an_error_in_its_session_file(tmp_path: Path) -> 
     ],
 )
 def test_error_as_the_last_word(text: str, kind: FailureKind | None) -> None:
-    failure = read_last_words(text, NOW)
+    failure = explain_last_words(text, NOW)
     assert (failure and failure.kind) is kind
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -60,8 +60,6 @@ class Job(Struct, frozen=True):
     web: bool = False
     """Whether an agent that may not edit may look things up on the web."""
     limits: Limits = Limits()
-    hear: Callable[[str], None] | None = None
-    """Takes what the agent says while it says it, piece by piece, where somebody listens."""
     begun: bool = False
     """Whether another process began it: its agent may be at work, and is paid for."""
     labels: Mapping[str, str] = field(default_factory=dict)

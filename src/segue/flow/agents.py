@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from segue.domain.outcome import Budget, Failure, FailureKind
 from segue.domain.task import Task
 from segue.flow.budgets import Budgets
 from segue.flow.lanes import Seat
-from segue.ports import Agent, HearingAgent
+from segue.ports import Agent
 from segue.system.files import ensure_room
 from segue.view.run import RunView
 
@@ -112,23 +112,15 @@ class Series(Struct, frozen=True, kw_only=True):
 
 
 class Addressee(Struct, frozen=True):
-    """A launch that is told what is said about its task."""
+    """A launch whose task may be commented on."""
 
     agent: Agent
     token: str
 
     @property
     def how(self) -> Delivery:
-        """How words reach its agent."""
-        if isinstance(self.agent, HearingAgent):
-            return "session"
+        """How words reach its agent when this launch has ended."""
         return "turn" if self.agent.can.follow_up else "launch"
-
-    def tell(self, words: Mapping[int, str]) -> None:
-        """Tell the agent, where that can be done now; what it was told before is not told again."""
-        if isinstance(self.agent, HearingAgent):
-            for number, text in words.items():
-                self.agent.tell(self.token, number, text)
 
 
 class Launcher(Struct):

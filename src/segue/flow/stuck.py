@@ -198,10 +198,6 @@ def _short(text: str) -> str:
 
 _PAUSE = 15.0
 """Seconds between two looks at an agent that prints nothing."""
-_ADVICE = (
-    "Segue has noticed that you turn in circles: {reason}. If you wait for something, wait in one command. "
-    "Otherwise try something else, or end and say what is missing."
-)
 
 
 async def look_at(folder: Path) -> str:
@@ -222,14 +218,12 @@ class StuckWatch:
         patience: float,
         emit: Callable[[Event], Awaitable[object]],
         look: Callable[[], Awaitable[str]],
-        tell: Callable[[str], Awaitable[bool]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`patience`: seconds until it is ended; 0: never. `tell` says something to the agent, if it can."""
+        """`patience`: seconds until it is ended; 0: never."""
         self._rule, self._task, self._patience = rule, task, patience
-        self._emit, self._look, self._tell, self._clock = emit, look, tell, clock
+        self._emit, self._look, self._clock = emit, look, clock
         self._since: float | None = None
-        self._told = False
         self._limit: asyncio.Timeout | None = None
         self.failure: Failure | None = None
         """Why the agent must be ended, once it must."""
@@ -258,9 +252,7 @@ class StuckWatch:
                 self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def _notice(self, reason: str) -> None:
-        if not self._told:
-            self._told = await self._tell(_ADVICE.format(reason=reason))
-        await self._emit(AgentStuck(self._task, reason, self._told, self._patience or None))
+        await self._emit(AgentStuck(self._task, reason, False, self._patience or None))
 
     @asynccontextmanager
     async def watching(self, limit: asyncio.Timeout, pause: float = _PAUSE) -> AsyncIterator[None]:

@@ -44,10 +44,10 @@ def here(real: Real, monkeypatch: pytest.MonkeyPatch) -> Real:
 def agent(name: str, model: Model, services: Services, model_name: str = "", **options: Any) -> Agent:
     if name == "claude":
         chosen = ["--model", model_name] if model_name else []
-        claude = ClaudeOptions(extra_args=chosen, max_retries=1, **options)
+        claude = ClaudeOptions(extra_args=chosen, **options)
         return ClaudeAgent(claude, services)
     config = [*provider(model.url), f'model="{model_name or "gpt-5.5"}"']
-    codex = CodexOptions(config=config, pass_env=["SIM_KEY"], offline_grace=5, **options)
+    codex = CodexOptions(config=config, pass_env=["SIM_KEY"], **options)
     return CodexAgent(codex, services)
 
 

@@ -15,20 +15,15 @@ from typing import ClassVar
 from msgspec import Struct, structs
 
 from segue import __version__
-from segue.agents.acp.lines import RESULT, AcpLines
+from segue.agents.acp.lines import AcpLines
 from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy, load_profiles
 from segue.agents.limits import SHORT_RETRY
-from segue.agents.local.launch import SessionUsage, make_command, run_program
-from segue.agents.local.program import (
-    InstalledProgram,
-    Program,
-    check_program_name,
-    find_key,
-    in_home,
-)
+from segue.agents.local.launch import make_command, run_program
+from segue.agents.local.program import InstalledProgram, Program, check_program_name, find_key, in_home
+from segue.agents.local.usage import SessionUsage
 from segue.domain.events import AgentStarted, Event
 from segue.domain.job import Job, Mode
-from segue.domain.options import NonNegativeFloat, Options, Seconds
+from segue.domain.options import Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
 from segue.system.files import write_atomic
@@ -37,6 +32,11 @@ from segue.system.process.segue import part_command
 from segue.system.sandbox.places import program_places
 from segue.system.sandbox.policy import Places
 from segue.system.services import Services
+
+_START_TIMEOUT = 120.0
+"""Seconds that the agent may take to answer before the prompt is sent."""
+_RETRY_GRACE = 120.0
+"""Seconds that the agent may retry while its service refuses; then it is stopped."""
 
 
 class AcpOptions(Options, frozen=True):
@@ -59,12 +59,6 @@ class AcpOptions(Options, frozen=True):
     own_config_dir: bool = True
     """Use a configuration folder per run, where the agent can, if a key is set; without a key your login is
     used."""
-    start_timeout: Seconds = 120.0
-    """Seconds that the agent may take to answer before the prompt is sent."""
-    retry_grace: NonNegativeFloat = 120.0
-    """Seconds that the agent may retry while its service refuses; then it is stopped."""
-    end_grace: Seconds = 2.0
-    """Seconds between the steps that stop the agent after its turn."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)
@@ -98,7 +92,7 @@ class AcpAgent:
     async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Have the driver do the job and report what it prints."""
         usage = SessionUsage.open(self._services.processes, self.name, job)
-        lines = AcpLines(self.name, self._profile, job.mode, usage, job.hear)
+        lines = AcpLines(self.name, self._profile, job.mode, usage)
         async with aclosing(run_program(self._services, job, self._command(job), lines)) as items:
             async for item in items:
                 if isinstance(item, Outcome):
@@ -108,36 +102,24 @@ class AcpAgent:
                 yield AgentStarted(self._argv()[0]) if isinstance(item, AgentStarted) else item
 
     def _command(self, job: Job) -> Command:
-        shared = self._services.processes.shared(self.name)
-        folder = shared / "config"
+        folder = self._services.processes.shared(self.name) / "config"
         for file in self._profile.files:
             place = folder / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(place, file.text.encode())
-        begun = folder / "begun"
-        times = {"not_before": self._not_before(job, begun), "begun": str(begun)}
-        stdin = json.dumps({**self._document(job), **times})
         argv = part_command("segue.agents.acp.child")
         variables = self._variables(job, folder)
         own = Places((folder, *in_home(*self._profile.home)), tuple(program_places(self._argv(), variables)))
-        return make_command(job, argv, self._passed(), variables, f"{stdin}\n", own, RESULT)
-
-    def tell(self, token: str, number: int, text: str) -> None:
-        """Have the driver prompt the agent again when it has ended its turn, in the same session."""
-        line = json.dumps({"number": number, "text": text})
-        self._services.processes.tell(token, number, line)
+        begun = folder / "begun"
+        times = {"not_before": self._not_before(job, begun), "begun": str(begun)}
+        stdin = json.dumps({**self._document(job), **times})
+        return make_command(job, argv, self._passed(), variables, stdin, own)
 
     def _not_before(self, job: Job, begun: Path) -> float:
-        """Return when the session may be continued; the driver notes later when it began its own.
-
-        Starting takes seconds, so the minute of the launch may not be that of the session.
-        """
-        if not self._profile.one_launch_a_minute:
+        """Return when the session may be continued; the driver notes when it began or continued one."""
+        if not (self._profile.one_launch_a_minute and job.session and begun.exists()):
             return 0.0
-        last = begun.stat().st_mtime if job.session and begun.exists() else 0.0
-        begun.parent.mkdir(parents=True, exist_ok=True)
-        begun.touch()
-        return (last // 60 + 1) * 60
+        return (begun.stat().st_mtime // 60 + 1) * 60
 
     def _document(self, job: Job) -> dict[str, object]:
         """Return the document that the driver reads."""
@@ -156,9 +138,8 @@ class AcpAgent:
             "auth_method": options.auth_method or profile.auth_method,
             "prompt": job.prompt.text,
             "retry_text": profile.retry_text,
-            "retry_grace": min(options.retry_grace, max(job.limits.patience, SHORT_RETRY)),
-            "start_timeout": options.start_timeout,
-            "end_grace": options.end_grace,
+            "start_timeout": _START_TIMEOUT,
+            "retry_grace": min(_RETRY_GRACE, max(job.limits.patience, SHORT_RETRY)),
         }
 
     def _argv(self) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -61,10 +61,7 @@ class AcpClient:
         wire: Wire,
         print_line: Callable[[AcpMessage], None],
         job: Json,
-        more: Iterator[AcpMessage],
     ) -> None:
-        """`more` waits for what to prompt next, after each turn."""
-        self._more = more
         self.stage = "initialize"
         self._wire, self._print, self._job = wire, print_line, job
         self._last_id = 0
@@ -90,23 +87,16 @@ class AcpClient:
         }
 
     def run(self) -> None:
-        """Have the whole conversation; the last line is the result of the last turn."""
+        """Have the whole conversation; the last line is the result of the turn."""
         self._initialize()
         found = self._open_session()
         self._set_mode(found)
         self.stage = "prompt"
-        ended_well = self._prompt(self._job["prompt"])
-        while ended_well and (said := next(self._more, None)) is not None:
-            self._print({"type": "said", "number": said["number"]})
-            ended_well = self._prompt(said["text"])
-
-    def _prompt(self, text: str) -> bool:
-        """Have one turn; return whether another one may follow."""
-        prompt = [{"type": "text", "text": text}]
+        prompt = [{"type": "text", "text": self._job["prompt"]}]
         answer = self._request("session/prompt", {"sessionId": self._session, "prompt": prompt}, None)
-        reason = answer.get("stopReason")
-        self._print({"type": "result", "stop_reason": reason, "answer": shrink(dict(answer))})
-        return reason == "end_turn"
+        self._print(
+            {"type": "result", "stop_reason": answer.get("stopReason"), "answer": shrink(dict(answer))}
+        )
 
     def cancel(self, patience: float) -> None:
         """Ask the agent to stop, and wait a moment for its answer."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from segue.agents.classify import classify
 from segue.agents.local.values import as_table, as_text, clip
+from segue.agents.why_failed import explain_text
 from segue.domain.outcome import Failure, FailureKind
 from segue.system.http.client import HttpError, HttpResponse
 
@@ -128,10 +128,8 @@ def judge_reason(error: str) -> Failure:
     """Return Cursor's own reason why a run failed; a usage limit is recognised."""
     if not error.strip():
         return Failure(FailureKind.CRASH, "Cursor says that the run failed, but not why")
-    failure = classify(1, None, None, "", error, "", time.time())
-    if failure is not None and failure.kind is not FailureKind.CRASH:
-        return failure
-    return Failure(FailureKind.CRASH, f"the cloud agent failed: {clip(error.strip(), _MESSAGE_CHARS)}")
+    message = f"the cloud agent failed: {clip(error.strip(), _MESSAGE_CHARS)}"
+    return explain_text(error, time.time()) or Failure(FailureKind.CRASH, message)
 
 
 def judge_refusal(error: CloudError, late: bool) -> Failure:

@@ -13,7 +13,6 @@ from segue import __version__
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, make_command, run_program
 from segue.agents.local.lines import LineReader
-from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_money, as_table, as_text
 from segue.agents.scripted.acts import ScriptedEntry, load_script, make_note, pick_entry, write_acts
 from segue.domain.events import AgentTool, AgentUsage, Event
@@ -24,13 +23,13 @@ from segue.ports import Capabilities, Installation, Problem
 from segue.system.process.segue import part_command
 from segue.system.services import Services
 
-FAILURES = FailureTable("the agent", login="")
+FAILURES = FailureTable("the agent")
 
 
 class ScriptedLines:
     """Remembers what the outcome of a launch needs."""
 
-    def __init__(self, hear: Hear | None = None) -> None:
+    def __init__(self) -> None:
         self._result: Json | None = None
         self._lines = LineReader(
             {
@@ -40,8 +39,7 @@ class ScriptedLines:
                 ],
                 "usage": self._read_usage,
                 "result": self._read_result,
-            },
-            hear=hear,
+            }
         )
         self.read = self._lines.read
 
@@ -106,7 +104,7 @@ class ScriptedAgent:
         argv = part_command("segue.agents.scripted.child")
         entry = pick_entry(load_script(self._script).on, job) if self._script else None
         acts = write_acts(entry or ScriptedEntry(write=make_note(job)), job)
-        return run_program(self._services, job, make_command(job, argv, stdin=acts), ScriptedLines(job.hear))
+        return run_program(self._services, job, make_command(job, argv, stdin=acts), ScriptedLines())
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""
