@@ -29,7 +29,7 @@ from segue.plugins import TABLES, VARIANTS, import_name
 from segue.reviewers.options import CommandReviewOptions
 from segue.runtime.registry import load
 from segue.sources.github.options import GithubSettings
-from segue.store.flat import FLAT_TABLES
+from segue.store.dataset import FLAT_TABLES
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(

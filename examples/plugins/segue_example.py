@@ -20,7 +20,6 @@ from segue import (
     Handover,
     Installation,
     Job,
-    Notification,
     Options,
     Outcome,
     Problem,
@@ -180,28 +179,6 @@ class NonEmptyJudge:
         if met:
             return Verdict(Result.PASS, Action.PROCEED, "Something was changed.", criteria)
         return Verdict(Result.FAIL, Action.RETRY, "Nothing was changed.", criteria)
-
-
-class LogbookOptions(Options, frozen=True):
-    """The table `[notifiers.logbook]`."""
-
-    file: str
-
-
-class LogbookNotifier:
-    """A notifier that appends every notification to a file."""
-
-    Options = LogbookOptions
-    name = "logbook"
-    timeout = 5.0
-
-    def __init__(self, options: LogbookOptions, _services: Services) -> None:
-        self._file = Path(options.file)
-
-    async def send(self, notification: Notification) -> None:
-        """Append a line."""
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(f"{notification.kind}: {notification.title}\n")
 
 
 class ShelfOptions(Options, frozen=True):

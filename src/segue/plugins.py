@@ -40,14 +40,6 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "llm": "segue.judges.llm:LlmJudge",
         "checks": "segue.judges.checks:ChecksJudge",
     },
-    "notifiers": {
-        "terminal": "segue.features.notify.terminal:TerminalNotifier",
-        "desktop": "segue.features.notify.desktop:DesktopNotifier",
-        "webhook": "segue.features.notify.webhook:WebhookNotifier",
-        "email": "segue.features.notify.mail:MailNotifier",
-        "slack": "segue.features.notify.slack:SlackNotifier",
-        "ntfy": "segue.features.notify.ntfy:NtfyNotifier",
-    },
     "deliveries": {
         "branch": "segue.deliveries.local:BranchDelivery",
         "merge": "segue.deliveries.local:MergeDelivery",
@@ -141,7 +133,6 @@ TABLES: Mapping[str, FeatureTable] = {
     "provider": FeatureTable("segue.features.litellm.options:ProviderSettings"),
     "profiles": FeatureTable("segue.features.litellm.options:Profiles", named=True),
     "notify": FeatureTable("segue.features.notify.options:NotifySettings"),
-    "notifiers": FeatureTable("segue.features.notify.options:Notifiers", named=True),
     "relay": FeatureTable(
         "segue.features.relay.options:RelaySettings",
         personal=True,
@@ -167,10 +158,7 @@ PAGES = ("segue.features.dataset.pages",)
 """Modules with pages and actions of `segue serve`: see `segue/web/routes.py`. Their templates are beside them
 in `templates`, and in its `page.css` what they add to the style sheet."""
 
-OBSERVERS: Mapping[str, str] = {
-    "notify": "segue.features.notify.observer:open_notifier",
-    "notifiers": "segue.features.notify.observer:open_notifier",
-}
+OBSERVERS: Mapping[str, str] = {"notify": "segue.features.notify.observer:open_notifier"}
 """Table of settings → what makes the observer of a run that it asks for."""
 
 EXAMINERS: Mapping[str, str] = {"rls": "segue.features.supabase.examiner:make_examiner"}

@@ -17,7 +17,6 @@ from segue.domain.delivery import Delivered, Feedback, FeedbackItem, Target
 from segue.domain.delivery import Handover as Handover
 from segue.domain.events import Event, Recorded
 from segue.domain.job import Job
-from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
 from segue.domain.run import RunKind
 from segue.domain.source import SourceHistory
@@ -290,27 +289,6 @@ class Outline(Protocol):
 
     def revise(self, steps: Sequence[Task], run: str) -> None:
         """Replace all steps that are not completed, atomically; those that are stay as they are."""
-
-
-class Notifier(Protocol):
-    """A way to reach people who are not watching."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name it is configured by."""
-
-    @property
-    @abstractmethod
-    def timeout(self) -> float:
-        """Seconds that sending may take."""
-
-    @abstractmethod
-    async def send(self, notification: Notification) -> None:
-        """Send it; raises NotifyError with a sentence for people that contains no secret.
-
-        Title, text and link are bounded, free of control characters and redacted; they are still untrusted.
-        """
 
 
 class Judge(Protocol):

@@ -10,7 +10,6 @@ from segue.domain.errors import JudgeFailed, SegueError, SourceError, Unavailabl
 from segue.domain.events import Event, Recorded
 from segue.domain.graph import Dependency
 from segue.domain.job import Job, Limits, Mode, Prompt
-from segue.domain.notification import Notification, NotifyError
 from segue.domain.options import Options, Secret
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.proof import CheckResult, Level, Proof
@@ -36,7 +35,6 @@ from segue.ports import (
     Handover,
     Installation,
     Judge,
-    Notifier,
     Observer,
     Outline,
     Problem,
@@ -82,9 +80,6 @@ __all__ = [
     "Limits",
     "Mode",
     "Notice",
-    "Notification",
-    "Notifier",
-    "NotifyError",
     "Observer",
     "Options",
     "Outcome",

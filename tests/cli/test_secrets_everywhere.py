@@ -74,9 +74,7 @@ def run(hosted: Hosted, planted: dict[str, tuple[str, str]], hook: str) -> str:
         f'[[on]]\nsay = {json.dumps(said)}\nstderr = {json.dumps(said)}\nwrite = {{ "f{{task}}" = "1" }}\n'
     )
     head = f'checks = [["{sys.executable}", "{check}"]]\n'
-    hosted.settings(
-        f'\n[notify]\non = ["needs_human", "run_finished"]\n[notify.webhook]\nurl = "{hook}"\n', head, script
-    )
+    hosted.settings(f'\n[notify]\non = ["needs_human", "run_finished"]\nurls = ["{hook}"]\n', head, script)
     done = hosted.place.segue("run", "plan.md", "--pr", code=None)
     return done.stdout + done.stderr
 

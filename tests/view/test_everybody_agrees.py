@@ -20,7 +20,8 @@ from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.domain.statement import name_level
 from segue.runtime.app import App
 from segue.store import connect
-from segue.store.database import Database, open_database
+from segue.store.connection import open_database
+from segue.store.database import Database
 from segue.store.encoding import encode
 from segue.store.rows import EVENT, encode_spec
 from segue.store.store import Store

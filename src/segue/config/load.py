@@ -47,7 +47,7 @@ PATHS = {"state_dir", "source", "repo", "agents.scripted.script"}
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """How a source begins that is no file, such as `github:`; a single letter is a drive of Windows."""
 
-SOCKETS = ("agents", "reviewers", "sources", "judges", "notifiers", "deliveries")
+SOCKETS = ("agents", "reviewers", "sources", "judges", "deliveries")
 """Tables whose keys are names of parts that must exist."""
 
 NAMED_TABLES = (*SOCKETS, "acp", "flows")
@@ -171,7 +171,7 @@ def _without_secrets(values: Tree, settings: Settings) -> Tree:
         found: Any = settings
         for name in path.split("."):
             found = getattr(found, name, None)
-        if not isinstance(found, Secret):
+        if not any(isinstance(part, Secret) for part in (found if isinstance(found, tuple) else (found,))):
             put(kept, path, value)
     return kept
 

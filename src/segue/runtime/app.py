@@ -124,18 +124,16 @@ class App(Struct, frozen=True):
         url = self.loaded.settings.database_url
         return check_address(url.reveal()) if url else str(self.state_dir / "segue.db")
 
-    def store(self, read_only: bool = False, buffered: bool = True, opened: Sequence[Database] = ()) -> Store:
-        """Open the database; `buffered` keeps what cannot be written while it is away in files."""
+    def store(self, read_only: bool = False, opened: Sequence[Database] = ()) -> Store:
+        """Open the database."""
         from segue.store import connect
 
         if not read_only:
             make_own_folder(self.state_dir)
             _make_private(self.database())
-        settings = self.loaded.settings
-        patience = settings.limits.patience
+        patience = self.loaded.settings.limits.patience
         redactor = None if read_only else self.redactor()
-        spools = self.state_dir / "runs" if buffered else None
-        return connect(self.database(), read_only, spools, patience, self.tell, redactor, opened)
+        return connect(self.database(), read_only, patience, self.tell, redactor, opened)
 
     def check_writable(self) -> None:
         """Refuse a state folder and a database that could not be made or written; nothing is made."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from segue.domain.errors import AGAIN, ServiceAway, Unavailable
-from segue.domain.events import Event, WaitBegan, WaitEnded
+
+if TYPE_CHECKING:
+    from segue.domain.events import Event, WaitEnded
 
 T = TypeVar("T")
 
@@ -31,6 +32,8 @@ class Wait:
     """One wait for one service."""
 
     def __init__(self, service: str, reason: str, patience: float) -> None:
+        from segue.domain.events import WaitBegan  # readers of the store need none of them
+
         self._service, self._patience = service, patience
         self._since, self._pauses = time.monotonic(), pauses()
         self.began = WaitBegan(service, reason, time.time() + patience)
@@ -38,6 +41,8 @@ class Wait:
     @property
     def ended(self) -> WaitEnded:
         """The event for a service that is back."""
+        from segue.domain.events import WaitEnded
+
         return WaitEnded(self._service, round(time.monotonic() - self._since, 3))
 
     def pause(self, reason: str, retry_after: float | None = None) -> float:
@@ -60,6 +65,8 @@ async def retry(
     emit: Callable[[Event], Awaitable[object]] | None = None,
 ) -> T:
     """Ask until there is an answer: while the service is Unavailable, wait for it; `emit` gets the events."""
+    import asyncio
+
     wait: Wait | None = None
     while True:
         try:

@@ -27,10 +27,10 @@ from segue.domain.events import AgentStarted
 from segue.domain.options import read_options
 from segue.domain.results import StepFacts, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState
+from segue.features.bridge.completion import sign
 from segue.features.bridge.conversations import KIND
 from segue.features.bridge.events import BridgeWebhook
 from segue.features.bridge.steps import InboxOutput
-from segue.features.notify.webhook import sign
 from segue.runtime.app import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 

@@ -229,8 +229,7 @@ async def _work(order: Order, connections: Sequence[Postgres], run: Run, place: 
     app = App.load(repo.root, command_line=given, stored=run.spec.settings)
     app = replace(app, made_redactor=app.redactor())
     named = source_here(run, repo.root, place)
-    # Another machine could not read what is buffered in files.
-    with app.store(buffered=False, opened=connections) as store:
+    with app.store(opened=connections) as store:
         async with open_portable(app, store, run, repo, named, carrier) as opened:
             _refuse_agents(opened, order.worker.allow_agents)
             with _notifier(opened) as observer:

@@ -17,7 +17,7 @@ import segue.runtime.tables
 import segue.sources.plan.state
 import segue.sources.plan.usual
 import segue.store.journal
-import segue.store.spool
+import segue.store.session
 import segue.store.store
 import segue.system.supervisor.main
 
