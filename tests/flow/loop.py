@@ -192,9 +192,10 @@ class OpenSealer(Sealer):
         watched: Collection[str] = (),
         words: str = "",
         unseen: Collection[str] = (),
+        may_wait: bool = False,
     ) -> CheckResult:
         """Run a check where the agent has worked, on what is there now."""
-        done = subprocess.run(list(argv), cwd=self._root, capture_output=True, text=True, check=False)
+        done = subprocess.run(list(argv), cwd=self._trees.root, capture_output=True, text=True, check=False)
         state = CheckState.FAILED if done.returncode else CheckState.PASSED
         reason = f"exit code {done.returncode}" if done.returncode else ""
         said = done.stdout + done.stderr

@@ -196,10 +196,8 @@ def conclude_tests(state: TaskState) -> tuple[IndependentTests | None, tuple[str
         return None, tuple(sorted(dropped))
     proved = {test for one in state.checks for test in one.proved if is_in(test, tests.files)}
     keeps = keeps_behaviour(f"{state.task.title}\n{state.task.text}")  # then tests passed before, too
-    vain = [test for one in state.checks for test in (*(() if keeps else one.idle), *one.lucky)]
+    vain = [test for one in state.checks for test in (() if keeps else one.idle)]
     idle = {test for test in vain if is_in(test, tests.files)}
-    if lucky := {test for one in state.checks for test in one.lucky}:
-        state.notes.append(f"independent tests pass whatever the work does: {_some(lucky)}")
     return replace(tests, proved=tuple(sorted(proved))), tuple(sorted(dropped | idle))
 
 
@@ -315,7 +313,7 @@ def conclude_changes(context: RunContext, state: TaskState) -> tuple[CheckResult
         tests = state.own_tests.tests
         if state.own_tests.contradicted and (tests is None or result.command in tests.commands):
             cap = f"independent tests contradict the work: {_some(state.own_tests.contradicted)}"
-            results[at] = replace(results[at], cap=results[at].cap or cap)
+            results[at] = replace(results[at], caps=(*results[at].caps, cap))
     return tuple(results)
 
 

@@ -30,7 +30,6 @@ from segue.flow.phase import EXAM, INDEPENDENT
 from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import settle
 from segue.prompts.exam import MoreTests, exam_prompt
-from segue.proof.breadth import find_libraries
 
 if TYPE_CHECKING:
     from segue.proof.independent import DetachedTests
@@ -187,8 +186,7 @@ async def _launch(
         wanted = "\n".join([task.text, *(criterion.text for criterion in task.criteria)])
         about = context.redact(context.source.context(task))
         interface = testing.interface(name, wanted)
-        installed = find_libraries(context.workspace.root, context.checking.commands)
-        asked = replace(more, keeps=_keeps(state), installed=installed)
+        asked = replace(more, keeps=_keeps(state))
         prompt = exam_prompt(task, about, interface, commands, asked, attempt.feedback)
         # Who works beside it changes the repository meanwhile, so nobody can say that the writer did.
         request = LaunchRequest(prompt, Mode.EDIT, folder, guarded=not beside)
@@ -231,9 +229,7 @@ async def _try_out(
             if shlex.join(argv) in tests.commands:
                 ended = await context.checking.sealer().run_twice(argv, base, tree, files)
                 found |= find_unusable(*ended, files, may_pass=keeps) if ended is not None else {}
-        criteria = (criterion.text for criterion in state.task.criteria)
-        words = "\n".join((state.task.title, state.task.text, *criteria, context.source.context(state.task)))
-        return StepResult(True, ExamOutput(found, await testing.only_repeat(tests, base, words)))
+        return StepResult(True, ExamOutput(found))
 
     facts = StepFacts(state.task.key, EXAM.name, number, proves=True)
     return (await context.journal.step(key, ExamOutput, work, facts=facts)).output

@@ -205,11 +205,13 @@ def _proving_tests(context: RunContext, state: TaskState) -> Iterator[dict[str, 
     }
     may_go = may_go.union(state.own_tests.dropped, *(proof.dropped for proof in proofs))
     for task in known:
-        if task.kind is TaskKind.TEST_FIRST or (seen and (task.ended or 0) > seen) or task.proof is None:
+        if (seen and (task.ended or 0) > seen) or task.proof is None:
             continue
         tests: dict[str, set[str]] = {}
         for check in task.proof.checks:
             if not (check.scenario or check.of):
-                tests.setdefault(check.command, set()).update(set(check.proving) - may_go)
+                tests.setdefault(check.command, set()).update(
+                    {*check.proved}.difference(may_go, check.awaited)
+                )
         if any(tests.values()):
             yield {command: names for command, names in tests.items() if names}

@@ -101,9 +101,9 @@ def written_first(context: RunContext) -> set[str]:
     return {
         test
         for one in context.view.tasks.values()
-        if one.kind == TaskKind.TEST_FIRST and one.proof is not None
+        if one.proof is not None
         for check in one.proof.checks
-        for test in check.proved
+        for test in check.awaited
     }
 
 

@@ -1,16 +1,13 @@
-"""Tell tests, control files and product code apart by their paths, and find the files of a command."""
+"""Tell tests, control files and product code apart by their names, and find the files of a command."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from enum import StrEnum
 from functools import cache
-
-from segue.proof.mentions import language
 
 
 class PathKind(StrEnum):
@@ -23,8 +20,6 @@ class PathKind(StrEnum):
     """Decides what runs and what counts: taken from the base."""
     MERGED = "merged"
     """Product and control at once: the head's file with the control sections of the base."""
-    SHADOW = "shadow"
-    """A new module that hides one of the standard library or of a dependency: left out unless needed."""
 
 
 _TESTS = """
@@ -33,42 +28,44 @@ _TESTS = """
 """
 _TEST_NAME = re.compile(r"tests?(?:[-_].*)?|.*[-_]tests?")
 """What programs with tests are called, in whatever language."""
+_HELPERS = "*golden* *expected* *snapshot* *cassette* fixtures/** *helper*"
+"""What tests often use beside their folders; product where the product's own code names it."""
 _CONTROL = """
-    *.mk justfile Justfile .justfile Taskfile* .github/** .gitlab-ci.yml
+    GNUmakefile makefile Makefile *.mk justfile Justfile .justfile Taskfile* .github/** .gitlab-ci.yml
     .gitattributes .env* .envrc tox.ini noxfile.py conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml
     .coveragerc sitecustomize.py usercustomize.py *.pth *.pyc *.pyo *.egg-info/** *.dist-info/**
+    ruff.toml .ruff.toml mypy.ini .mypy.ini .flake8 .pylintrc pyrightconfig.json .eslintrc* eslint.config.*
+    biome.json* .golangci.* clippy.toml .clippy.toml
     jest.config.* jest.setup.* jest-*.config.* setupTests.* babel.config.* .babelrc* .swcrc tsconfig*.json
     .npmrc .yarnrc* .pnpmfile.cjs .pnp.* node_modules/** vitest.config.* vitest.setup.* vite.config.*
     vitest.workspace.* .mocharc* .taprc ava.config.* karma.conf.* node.config.json .c8rc* .nycrc* go.work
     .cargo/** rust-toolchain* phpunit.xml* .rspec
 """
-MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_MERGED = ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod", *MAKEFILES)
-_TOOLS = """
-    pytest _pytest pluggy iniconfig packaging coverage xdist execnet hypothesis attr attrs exceptiongroup
-    tomli py pygments mock nose nose2 tox nox pip setuptools pkg_resources wheel trio anyio
-    pytest_asyncio pytest_cov
+_MERGED = ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod")
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_PROGRAMS = """
+    .py .pyi .js .jsx .cjs .mjs .ts .tsx .mts .cts .go .rs .java .kt .kts .scala .c .h .cc .cpp .hpp .cs .fs
+    .swift .dart .rb .php .pl .lua .r .jl .ex .exs .erl .clj .hs .elm .zig .sh .bash .zsh .fish .ps1 .sql
+    .vue .svelte .groovy .bats .t
 """
-"""Modules that test runners load."""
-_PYTHON = re.compile(r"(?:(?:src|lib)/)?([A-Za-z_]\w*)(?:\.py|/.*)?")
+_ENDINGS = frozenset(_PROGRAMS.split())
+
+
+def is_program(path: str) -> bool:
+    """Return whether a file is called like the source of a program."""
+    return "." in path and path[path.rfind(".") :] in _ENDINGS
 
 
 class Classifier:
     """Classifies the paths of one check."""
 
-    def __init__(
-        self,
-        named: Collection[str] = (),
-        control: Sequence[str] = (),
-        modules: Iterable[str] = (),
-    ) -> None:
-        """Know the files of the command, further globs, and the names of installed modules."""
+    def __init__(self, named: Collection[str] = (), control: Sequence[str] = ()) -> None:
+        """Know the files of the command, and further globs of control files."""
         self._control = _compile((*_CONTROL.split(), *control))
         self._named = frozenset(named)
-        self._modules = {*_TOOLS.split(), *sys.stdlib_module_names, *modules}
 
-    def kind(self, path: str, new: bool = False) -> PathKind:
-        """Return what the file is for; `new`: the base does not have it."""
+    def kind(self, path: str) -> PathKind:
+        """Return what the file is for."""
         if path.rpartition("/")[2] in _MERGED and "node_modules/" not in path:
             return PathKind.MERGED
         if self._control.match(path):
@@ -76,25 +73,20 @@ class Classifier:
         if is_test_name(path):
             return PathKind.TEST
         if path in self._named:
-            return PathKind.TEST if language(path) else PathKind.CONTROL
-        return PathKind.SHADOW if new and self._is_shadow(path) else PathKind.CODE
-
-    def _is_shadow(self, path: str) -> bool:
-        match = _PYTHON.fullmatch(path)
-        if match is None or not path.endswith((".py", ".so", ".pyd")):
-            return False
-        return match[1] not in ("test", "tests", "src", "lib") and match[1] in self._modules
+            return PathKind.TEST if is_program(path) else PathKind.CONTROL
+        return PathKind.CODE
 
 
 def is_test_name(path: str) -> bool:
     """Return whether a file is called like a test, or is in a folder of tests."""
     stem = path.rpartition("/")[2].partition(".")[0]
-    return bool(_test_pattern().match(path) or (language(path) and _TEST_NAME.fullmatch(stem)))
+    matches = _compile(tuple(_TESTS.split())).match(path)
+    return bool(matches or (is_program(path) and _TEST_NAME.fullmatch(stem)))
 
 
-@cache
-def _test_pattern() -> re.Pattern[str]:
-    return _compile(tuple(_TESTS.split()))
+def is_helper_name(path: str) -> bool:
+    """Return whether a file is called like what tests use."""
+    return bool(_compile(tuple(_HELPERS.split())).match(path))
 
 
 @cache
@@ -127,7 +119,7 @@ _LOOKED_AT = re.compile(r"\$\$?\([^()]*\)|`[^`\n]*`|[^\n;&|]*\|\s*(?:[ef]?grep|d
 _INCLUDED = re.compile(r"^-?s?include\s+(.+)$", re.M)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.M)
 _VARIABLE = re.compile(r"^[\"']?\$(?:\(.*\)|\{[^}]*\}|\w+)[\"']?/")
-SCRIPT_FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
+_SCRIPT_FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
 _INTERPRETER = re.compile(
     r"(?:python|node|ruby|perl|php|lua|deno|bun|tsx|ts-node|[a-z]*sh|run)[\d.]*|-[BEIsSuWex]+"
 )
@@ -159,11 +151,11 @@ def named_files(argv: Sequence[str], known: Collection[str]) -> frozenset[str]:
             module = clean.replace(".", "/")
             options = (clean, f"{module}.py", f"{module}/__main__.py") if before == "-m" else (clean,)
             # A program among the arguments of another is what that one looks at, as with `mypy app.py`.
-            is_subject = part == word and bool(language(part)) and not _starts(before)
+            is_subject = part == word and is_program(part) and not _starts(before)
             found.update(option for option in options if option in known and not is_subject)
     program = argv[0].rpartition("/")[2] if argv else ""
     if program in ("make", "gmake"):
-        found.update(name for name in MAKEFILES if name in known)
+        found.update(name for name in _MAKEFILES if name in known)
     if program in _PACKAGE_TOOLS and "package.json" in known:
         found.add("package.json")
     return frozenset(found)
@@ -177,7 +169,7 @@ def _starts(word: str) -> bool:
 def parts_of(path: str, text: str, known: Collection[str]) -> list[str]:
     """Return the files that a script, a Makefile or a package.json is made of."""
     name = path.rpartition("/")[2]
-    if name in MAKEFILES or name.endswith(".mk"):
+    if name in _MAKEFILES or name.endswith(".mk"):
         included = [word for line in _INCLUDED.findall(text) for word in line.split()]
         return _resolve(path, included, known) + _scripts(path, text, known)
     if name == "package.json":
@@ -192,7 +184,7 @@ def parts_of(path: str, text: str, known: Collection[str]) -> list[str]:
     return [
         file
         for file in sourced
-        if file.rpartition("/")[0] in near or file.partition("/")[0] in SCRIPT_FOLDERS
+        if file.rpartition("/")[0] in near or file.partition("/")[0] in _SCRIPT_FOLDERS
     ]
 
 
@@ -213,7 +205,7 @@ def _scripts(path: str, text: str, known: Collection[str]) -> list[str]:
     return [
         file
         for file in _resolve(path, words, known)
-        if file.endswith((".sh", ".bash")) or file.partition("/")[0] in SCRIPT_FOLDERS
+        if file.endswith((".sh", ".bash")) or file.partition("/")[0] in _SCRIPT_FOLDERS
     ]
 
 

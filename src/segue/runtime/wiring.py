@@ -202,7 +202,7 @@ def make_checking(
     @cache
     def sealer() -> Sealer:  # imported when it is needed: runs without checks start sooner
         from segue.proof.execute import SealOptions
-        from segue.proof.mutation.sharpness import Effort
+        from segue.proof.mutants.measure import MutationLimits
         from segue.proof.seal import Sealer
         from segue.system.lane import is_beside, top_of
 
@@ -213,7 +213,7 @@ def make_checking(
             setup=tuple(settings.check_setup),
             network=settings.check_network,
             timeout=settings.check_timeout,
-            effort=Effort(most=proof.mutants),
+            mutation=MutationLimits(most=proof.mutants),
             bases=app.state_dir.absolute() / "bases",
             exams=exams if proof.independent or exams.is_dir() else None,
             setups=setups,

@@ -172,7 +172,7 @@ def _bases(rule: Rule) -> Iterator[Leftover]:
 def _environments(rule: Rule) -> Iterator[Leftover]:
     """Yield what setup commands made for checks and nobody has used for long."""
     for folder in _entries(rule, "environments"):
-        for path in sorted(folder.glob("setup/*/*")):
+        for path in sorted(folder.glob("setup/*")):
             if path.is_dir() and not path.is_symlink() and rule.is_old(newest(path)):
                 yield Leftover("scratch", path, size_of(path))
 

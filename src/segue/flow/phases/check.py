@@ -168,6 +168,7 @@ async def _run_checks(
             words=words_of(context, task),
             measured=True,
             unseen=unseen_files(state),
+            may_wait=_is_more_to_build(context, state),
         )
         result = await explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context.redact, result)

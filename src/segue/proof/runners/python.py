@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from segue.proof.runners.junit import read_junit
-from segue.proof.runners.runner import Project, Runner, Stage, copy_hook, place_hook, read_reports
+from segue.proof.runners.runner import Project, Runner, Stage, place_hook, read_reports
 from segue.system.beneath import read_below
 
 _LAUNCHERS = {"TOX_OVERRIDE": "testenv.pass_env+=PYTEST_ADDOPTS,PYTHONPATH,NODE_OPTIONS"}
@@ -26,19 +26,10 @@ def _words(stage: Stage) -> str:
     return f"{cache} --continue-on-collection-errors"
 
 
-def _copy_probes(stage: Stage) -> Mapping[str, object]:
-    """Copy what both ask the product, in one text; return what they need to know of it."""
-    probes = copy_hook(stage, "probes.py", f"{stage.token}p.txt")
-    apart = copy_hook(stage, "apart.py", f"{stage.token}q.txt")
-    is_asked = stage.purpose.blind and stage.is_closed
-    return {"probes": [probes.name, apart.name], "apart": is_asked}
-
-
 def _arm_pytest(stage: Stage) -> Mapping[str, str]:
     """Copy the plugin under a random name."""
     words = f"-p {stage.token} {_words(stage)}"
-    known = {**_copy_probes(stage), "words": words}
-    place_hook(stage, "pytest_plugin.py", f"{stage.token}.py", known)
+    place_hook(stage, "pytest_plugin.py", f"{stage.token}.py", {"words": words})
     return {"PYTEST_ADDOPTS": words, "PYTHONPATH": str(stage.hooks), **_LAUNCHERS}
 
 
@@ -70,7 +61,7 @@ PYTEST_JUNIT = Runner(
 
 def _arm_unittest(stage: Stage) -> Mapping[str, str]:
     """Copy the module."""
-    site = place_hook(stage, "site.py", "sitecustomize.py", _copy_probes(stage))
+    site = place_hook(stage, "site.py", "sitecustomize.py")
     site.with_suffix(".json").rename(stage.hooks / "site.json")
     return {"PYTHONPATH": str(stage.hooks), **_LAUNCHERS}
 

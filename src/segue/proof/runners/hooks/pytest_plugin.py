@@ -4,7 +4,6 @@ It is copied out of the package under a random name and runs in the project's ow
 Segue. The file of the same name that ends in .json says where the report goes.
 """
 
-import functools
 import json
 import os
 import random
@@ -20,10 +19,38 @@ _ROOT = _CONFIG["root"]
 _TOKEN = _CONFIG["token"]
 _KEPT = 4000
 _MOST_CANARIES = 40
-_PROBES = {}
-for _name in _CONFIG["probes"]:
-    exec(compile(_OWN.with_name(_name).read_text(), "probes", "exec"), _PROBES)
-_relative, _frames = (functools.partial(_PROBES[name], _ROOT) for name in ("relative", "frames"))
+
+
+def _relative(path):
+    """The path of a file from the project's _ROOT on; empty: it is elsewhere."""
+    path = os.path.abspath(path)
+    return path[len(_ROOT) + 1 :].replace(os.sep, "/") if path.startswith(_ROOT + os.sep) else ""
+
+
+def _frames(traceback):
+    """The files of the project that an error went through."""
+    found = []
+    while traceback is not None:
+        path = _relative(traceback.tb_frame.f_code.co_filename)
+        if path and "site-packages" not in path:
+            found.append(path)
+        traceback = traceback.tb_next
+    return found[-50:]
+
+
+def _forget(folder, words):
+    """Take what made the runner load us out of the environment: programs that it starts are no tests."""
+    for name, parted in (("PYTHONPATH", os.pathsep), ("PYTEST_ADDOPTS", " ")):
+        text = os.environ.get(name)
+        if text is None:
+            continue
+        left = text.replace(words, "") if name == "PYTEST_ADDOPTS" and words else text
+        left = parted.join(part for part in left.split(parted) if part and part != folder)
+        if left.strip():
+            os.environ[name] = left
+        else:
+            del os.environ[name]
+    sys.path[:] = [place for place in sys.path if place != folder]
 
 
 def _must_fail():
@@ -38,8 +65,7 @@ def _make_canary(beside):
     from _pytest.fixtures import FuncFixtureInfo
 
     nothing = FuncFixtureInfo(argnames=(), initialnames=(), names_closure=[], name2fixturedefs={})
-    callobj = _PROBES["look_like"](_must_fail, getattr(beside, "function", None))
-    return pytest.Function.from_parent(module, name=beside.name, callobj=callobj, fixtureinfo=nothing)
+    return pytest.Function.from_parent(module, name=beside.name, callobj=_must_fail, fixtureinfo=nothing)
 
 
 class _PytestRecorder:
@@ -50,8 +76,6 @@ class _PytestRecorder:
         self.canary = "absent"
         self.ran = []
         self.is_canary = False
-        self.equal = []
-        self.apart = []
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item, call):
@@ -96,32 +120,18 @@ class _PytestRecorder:
             left = [item for item in items if not set(_place(item)).intersection(wanted)]
             items[:] = [item for item in items if set(_place(item)).intersection(wanted)]
             config.hook.pytest_deselected(items=left)
-        if wanted and _CONFIG["blind"]:
-            items.reverse()
         if wanted and _CONFIG["brief"]:
             config.option.maxfail = 1
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
-        calls = _PROBES["NotedCalls"](_ROOT, _CONFIG["tests"]) if _CONFIG["apart"] else None
-        if calls:
-            calls.begin()
         yield
-        if calls:
-            calls.end()
-            self.apart = calls.differences()
         if self.ran:
             self.canary = self._try_canaries(session)
-            files = {str(item.path) for item in self.ran}
-            self.equal = _PROBES["equal_to_everything"](_ROOT, files)
-            if self.canary == "failed" and _PROBES["blind_unittest"](sorted(files)[:_MOST_CANARIES]):
-                self.canary = "silent"
 
     def _try_canaries(self, session):
         """Beside tests that ran, because others may be in a module that is skipped, and under their names."""
         few = random.sample(self.ran, min(len(self.ran), _MOST_CANARIES))
-        if any(_PROBES["without_assertions"](getattr(item, "function", None)) for item in few):
-            return "absent"
         self.is_canary = True
         try:
             found = {self._try_canary(session, item) for item in few}
@@ -146,7 +156,6 @@ class _PytestRecorder:
             session.exitstatus = 0  # what is wanted may be in the next session of the command
         worker = hasattr(session.config, "workerinput")
         record = {"tests": list(self.tests.values()), "canary": self.canary, "worker": worker}
-        record["equal"], record["apart"] = self.equal, self.apart
         record["spread"] = not worker and bool(getattr(session.config.option, "dist", "no") != "no")
         if session.config.option.collectonly:
             record["tests"] = []
@@ -225,15 +234,6 @@ def _keep_order(config):
             setattr(config.option, name, value)
 
 
-def _say_nothing():
-    """Keep pytest from telling the product by names and variables that tests run."""
-    _PROBES["rename"]()
-    _runner._update_current_test_var = lambda item, when: None
-    os.environ.pop("PYTEST_VERSION", None)
-    vars(sys.modules["__main__"]).pop("__file__", None)
-    sys.argv[:1] = ["-c"]
-
-
 def _asks(config, name):
     option = "--" + name.replace("_", "-")
     words = config.invocation_params.args
@@ -243,9 +243,7 @@ def _asks(config, name):
 def pytest_configure(config):
     _BASE[0] = str(getattr(config, "rootpath", None) or config.rootdir)
     _keep_order(config)
-    if _CONFIG["blind"]:
-        _say_nothing()
     config.pluginmanager.register(_PytestRecorder(), _TOKEN + "recorder")
     if hasattr(config, "workerinput") or getattr(config.option, "dist", "no") == "no":
         # With workers, these still need it.
-        _PROBES["forget"](str(_OWN.parent), _CONFIG["words"])
+        _forget(str(_OWN.parent), _CONFIG["words"])

@@ -3,7 +3,6 @@
 It is copied out of the package and runs in the project's own Python, which need not know Segue.
 """
 
-import functools
 import importlib.machinery
 import importlib.util
 import json
@@ -22,11 +21,38 @@ def _load(name):
 _CONFIG = _load("site.json")
 _ROOT = _CONFIG["root"]
 _TOKEN = _CONFIG["token"]
-_PROBES = {}
-for _name in _CONFIG["probes"]:
-    with open(os.path.join(_HERE, _name)) as _file:
-        exec(compile(_file.read(), "probes", "exec"), _PROBES)
-_relative, _frames = (functools.partial(_PROBES[name], _ROOT) for name in ("relative", "frames"))
+
+
+def _relative(path):
+    """The path of a file from the project's _ROOT on; empty: it is elsewhere."""
+    path = os.path.abspath(path)
+    return path[len(_ROOT) + 1 :].replace(os.sep, "/") if path.startswith(_ROOT + os.sep) else ""
+
+
+def _frames(traceback):
+    """The files of the project that an error went through."""
+    found = []
+    while traceback is not None:
+        path = _relative(traceback.tb_frame.f_code.co_filename)
+        if path and "site-packages" not in path:
+            found.append(path)
+        traceback = traceback.tb_next
+    return found[-50:]
+
+
+def _forget(folder, words):
+    """Take what made the runner load us out of the environment: programs that it starts are no tests."""
+    for name, parted in (("PYTHONPATH", os.pathsep), ("PYTEST_ADDOPTS", " ")):
+        text = os.environ.get(name)
+        if text is None:
+            continue
+        left = text.replace(words, "") if name == "PYTEST_ADDOPTS" and words else text
+        left = parted.join(part for part in left.split(parted) if part and part != folder)
+        if left.strip():
+            os.environ[name] = left
+        else:
+            del os.environ[name]
+    sys.path[:] = [place for place in sys.path if place != folder]
 
 
 class _Finder:
@@ -135,20 +161,11 @@ def _watch(module):
         return result
 
     def watched_run(runner, test):
-        _PROBES["forget"](_HERE, "")
+        _forget(_HERE, "")
         names = _names(test)
-        calls = _PROBES["NotedCalls"](_ROOT, _CONFIG["tests"]) if _CONFIG["apart"] else None
-        if calls:
-            calls.begin()
         result = run(runner, _select(test))
-        if calls:
-            calls.end()
         tests = getattr(runner, "_noted", {})
-        files = {os.path.join(_ROOT, entry["file"]) for entry in tests.values() if entry["file"]}
-        record = {"tests": list(tests.values()), "canary": _canary(names, files) if tests else "absent"}
-        record["equal"] = _PROBES["equal_to_everything"](_ROOT, files)
-        record["apart"] = calls.differences() if calls else []
-        _write(record)
+        _write({"tests": list(tests.values()), "canary": _canary(names) if tests else "absent"})
         return result
 
     module.TextTestRunner._makeResult = watched_make
@@ -169,7 +186,7 @@ def _select(test):
             yield one
 
     chosen = [one for one in flatten(test) if {one.id(), _file_of(one)}.intersection(wanted)]
-    return unittest.TestSuite(chosen[::-1] if _CONFIG["blind"] else chosen)
+    return unittest.TestSuite(chosen)
 
 
 def _observe(result):
@@ -261,14 +278,7 @@ def _text(error):
     return "".join(seen.format())[-4000:]
 
 
-def _find_method(module, name, method):
-    found = sys.modules.get(module)
-    for part in (*name.split("."), method):
-        found = getattr(found, part, None)
-    return found
-
-
-def _canary(names, files):
+def _canary(names):
     """Return whether a failure is still noted: in a class and a method that have the names of real ones."""
     import unittest
 
@@ -276,14 +286,13 @@ def _canary(names, files):
         self.assertEqual(_TOKEN, "", _TOKEN)
 
     for module, name, method in random.sample(sorted(set(names)), min(len(set(names)), 40)):
-        fail = _PROBES["look_like"](must_fail, _find_method(module, name, method))
-        kind = type(name.rpartition(".")[2], (unittest.TestCase,), {method: fail, "__module__": module})
+        kind = type(name.rpartition(".")[2], (unittest.TestCase,), {method: must_fail, "__module__": module})
         kind.__qualname__ = name
         result = unittest.TextTestResult(_Nowhere(), False, 0)
         kind(method).run(result)
         if len(result.failures) != 1 or _TOKEN not in result.failures[0][1]:
             return "silent"
-    return "silent" if _PROBES["blind_unittest"](sorted(files)[:40]) else "failed"
+    return "failed"
 
 
 class _Nowhere:
@@ -325,7 +334,4 @@ _WATCHED = {"unittest.runner": _watch, "doctest": _watch_doctest, "behave.runner
 for _name in [name for name in _WATCHED if name in sys.modules]:
     _WATCHED.pop(_name)(sys.modules[_name])
 sys.meta_path.insert(0, _Finder)
-if _CONFIG["blind"]:
-    _PROBES["rename"]()
-    _PROBES["hide_tests"](_ROOT, _CONFIG["tests"])
 _run_hidden()

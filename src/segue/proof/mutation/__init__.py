@@ -1,1 +1,0 @@
-"""Mutation: break the changed lines in small ways, in any language, and see whether tests notice."""

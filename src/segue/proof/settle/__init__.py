@@ -1,1 +1,0 @@
-"""Settle what became of old tests that a task changed, moved or removed."""

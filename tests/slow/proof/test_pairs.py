@@ -1,0 +1,15 @@
+"""Honest work gets what it earned, and a cheat is not believed: all other pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.cases import ProofCase
+from tests.proof.pairs import list_cases, try_case
+
+
+@pytest.mark.parametrize("case", list_cases(quick=False))
+def test_work_ends_as_it_earned(case: ProofCase, tmp_path: Path) -> None:
+    try_case(case, tmp_path)
