@@ -26,7 +26,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
     "sources": {
         "prompt": "segue.sources.prompt:PromptSource",
         "speckit": "segue.sources.speckit.source:SpecKit",
-        "planfile": "segue.sources.plan.source:PlanFile",
+        "planfile": "segue.sources.plan:PlanFile",
         "github": "segue.sources.github.source:GithubIssues",
         "table": "segue.sources.table:TableSource",
     },

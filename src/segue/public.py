@@ -14,7 +14,6 @@ from segue.domain.options import Options, Secret
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
-from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import (
     Action,
@@ -41,8 +40,9 @@ from segue.ports import (
     Reviewer,
     ReviewSubject,
     Source,
-    SourceChange,
+    SourceFiles,
     SourceRequest,
+    SourceTraits,
 )
 from segue.store.store import Store
 from segue.system.services import Services
@@ -103,10 +103,10 @@ __all__ = [
     "Services",
     "Severity",
     "Source",
-    "SourceChange",
     "SourceError",
-    "SourceHistory",
+    "SourceFiles",
     "SourceRequest",
+    "SourceTraits",
     "Store",
     "Target",
     "Task",

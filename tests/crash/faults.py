@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.cli.place import DEADLINE, Place
+from tests.cli.place import DEADLINE, Place, processes_with
 from tests.crash.points import Fault, Stopped, send
 
 _PAUSE = 0.5
@@ -108,8 +108,9 @@ def _continue(run: Stopped) -> None:
 
 
 def _supervisors(place: Place) -> Iterator[int]:
-    for note in (place.database.parent / "runs").glob("*/supervisors/[0-9]*"):
-        yield int(note.name)
+    for pid in processes_with(str(place.root / "crash-page")):
+        if b"segue.system.supervisor" in _read(f"/proc/{pid}/cmdline"):
+            yield pid
 
 
 def _agents(place: Place) -> Iterator[int]:
@@ -122,6 +123,13 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
 
 
 def _state_files(place: Place) -> list[Path]:

@@ -125,12 +125,8 @@ class ListSource(Source):
         raise NotImplementedError
 
     def tasks(self) -> TaskList:
-        """All tasks."""
-        return TaskList(tuple(self.found.values()))
-
-    def stamp(self) -> object:
-        """Changes when a test says so."""
-        return self.changes
+        """All tasks; the version changes when a test says so."""
+        return TaskList(tuple(self.found.values()), version=self.changes)
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Remember it."""
@@ -138,13 +134,6 @@ class ListSource(Source):
 
         self.completions.append((task.key, completion))
         self.found[task.key] = replace(self.found[task.key], status=completion.status)
-
-    def record(self, task: Task, completion: Completion) -> None:
-        """Remember it."""
-        self.completions.append((task.key, completion))
-
-    def restart(self) -> None:
-        """Nothing is kept."""
 
     def reopen(self, key: str) -> None:
         """Make a task pending again."""

@@ -108,9 +108,9 @@ def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_class_that_lacks_a_method_is_refused_before_it_is_asked(odd: Path) -> None:
-    with pytest.raises(ToolMissing, match=r"'half' of segue-odd cannot be used.* has no mark, tasks"):
+    with pytest.raises(ToolMissing, match=r"'half' of segue-odd cannot be used.* has no tasks"):
         App.load(odd).source("x", odd, "half")
-    with pytest.raises(ToolMissing, match="has no mark, tasks"):
+    with pytest.raises(ToolMissing, match="has no tasks"):
         App.load(odd).source("list.half", odd)
     assert App.load(odd).source("plan.txt", odd).kind == "planfile", "the broken one cannot be meant"
 

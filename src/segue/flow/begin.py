@@ -65,7 +65,7 @@ async def start(context: RunContext, task: Task, seen: int, asked: LastLaunch) -
     """
     key, lane = f"task/{task.key}/base", context.lane
     if lane is None:
-        now = await context.workspace.begin(task.key, context.source.head_branch() or context.view.branch)
+        now = await context.workspace.begin(task.key, context.head_branch() or context.view.branch)
         await check_branch(context, task.key, now)
         known = context.journal.recorded(key, SnapshotOutput)
         if known is not None and await _is_untouched(context, task.key, read_base(known.output), now):

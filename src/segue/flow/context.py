@@ -158,6 +158,7 @@ class RunContext(Struct, frozen=True):
     flow: Flow
     journal: Journal
     source: Source
+    """Lists the tasks, with what is done of them."""
     agents: Mapping[Role, AgentChain]
     workspace: Workspace
     policy: Policy
@@ -180,6 +181,8 @@ class RunContext(Struct, frozen=True):
     """The files that tasks changed in earlier attempts, done or not, where several are worked on at once."""
     contract: Mapping[str, str] = field(default_factory=dict)
     """Where agents work elsewhere: the files that they have no say in, by path, each with what it is."""
+    head_branch: Callable[[], str | None] = lambda: None
+    """Returns the branch of the task that was done last, where each has its own."""
     survey: Survey = field(default_factory=Survey)
     """What was red before the first launch of this session."""
     lane: Lane | None = None

@@ -97,7 +97,7 @@ class PendingTasks:
         self._given: set[str] = set()
         self._cut_off = _find_cut_off(context)
         self._begun = _find_begun(context)
-        self._stamp: object = object()
+        self._version = -1
         self._rest: list[Task] = []
 
     def next(self) -> Task | None:
@@ -116,18 +116,18 @@ class PendingTasks:
     @property
     def is_changed(self) -> bool:
         """Whether the source has changed since it was read last."""
-        return self._source.stamp() != self._stamp
+        return self._source.tasks().version != self._version
 
     def read(self) -> Sequence[Task]:
         """Return all tasks of the source as they are now."""
-        tasks = self._source.tasks().tasks
-        self._stamp = self._source.stamp()
-        return tasks
+        listing = self._source.tasks()
+        self._version = listing.version
+        return listing.tasks
 
     def put_back(self, key: str) -> None:
         """Give the task out once more if it is still in the plan."""
         self._given.discard(key)
-        self._stamp = object()
+        self._version = -1
 
     def wants(self, task: Task) -> bool:
         """Return whether the task is to be run; one marked as done just before a crash is ended too."""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
-from segue.domain.errors import CheckUnready, CredentialsError, Unfinished
+from segue.domain.errors import CheckUnready, CredentialsError, SegueError, Unfinished
 from segue.domain.events import NoticeGiven, TaskEnded, TaskMarked, TaskStarted
 from segue.domain.results import (
     EndOutput,
@@ -17,7 +17,7 @@ from segue.domain.results import (
     StepResult,
     read_as,
 )
-from segue.domain.task import Completion, Task, TaskKind, TaskStatus
+from segue.domain.task import Completion, Task, TaskKind, TaskStatus, text_digest
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.accepting import accept_task
 from segue.flow.agents import TaskOverBudget
@@ -75,7 +75,6 @@ async def run_task(context: RunContext, task: Task) -> EndOutput:
         if task.kind is not TaskKind.HUMAN:
             await _ask_checks(context, state)
             await begin_rung(context, state)
-        context.source.announce(task, context.journal.run.id)
         try:
             ended = await _run_phases(context, state)
         except TaskOverBudget as error:
@@ -235,9 +234,9 @@ def _last_launch(context: RunContext, state: TaskState) -> LaunchOutput | None:
 async def _end(
     context: RunContext, state: TaskState, ending: EndOutput, left: LaunchOutput | None, key: str
 ) -> None:
-    """Write completion back first: doing that again does no harm, forgetting it would."""
+    """Mark the task in its source before the journal has its end: doing that again does no harm."""
     task = state.task
-    marked = TaskMarked(task.key, ending.done, digest=context.source.fingerprint(task))
+    marked = TaskMarked(task.key, ending.done, digest=text_digest(task.text))
     seq = await context.emit(marked, key)
     done = TaskStatus.SKIPPED if ending.skipped else TaskStatus.DONE
     completion = Completion(
@@ -254,9 +253,10 @@ async def _end(
         error=None if ending.done else ending.reason,
         attempts=ending.attempts,
     )
-    if ending.done:
+    try:
         context.source.mark(task, completion)
-    else:
-        context.source.record(task, completion)
+    except SegueError as error:  # the journal says what is done
+        text = f"How task {task.key} ended could not be written to its source: {error.message}"
+        await context.emit(NoticeGiven(text, task=task.key))
     await context.journal.record(key, StepResult(ending.done, ending), StepFacts(task.key, "end"))
     remember(context, task.key)

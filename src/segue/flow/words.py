@@ -13,7 +13,7 @@ from segue.domain.events import NoticeGiven, TaskMarked
 from segue.domain.exits import ASKS, CANNOT, is_question
 from segue.domain.results import EndOutput, MoreOutput, Nothing, StepFacts, StepResult, WordsOutput, read_as
 from segue.domain.run import StepState
-from segue.domain.task import Completion, Task, TaskStatus
+from segue.domain.task import Completion, Task, TaskStatus, text_digest
 from segue.flow.aside import make_room
 from segue.flow.context import RunContext
 from segue.flow.say import said_about, take_said
@@ -123,7 +123,7 @@ async def skip_task(context: RunContext, task: Task, said: WordsOutput) -> EndOu
         await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
-        marked = TaskMarked(task.key, True, said.by, said.skip, True, source.fingerprint(task))
+        marked = TaskMarked(task.key, True, said.by, said.skip, True, text_digest(task.text))
         seq = await context.emit(marked, end)
         source.mark(task, Completion(TaskStatus.SKIPPED, journal.run.id, seq))
         await obey(context, task.key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +16,11 @@ from segue.config.load import LoadedSettings, load, refuse_unknown
 from segue.config.trust import Untrusted, trust_command
 from segue.domain.errors import ToolMissing, UsageError
 from segue.domain.run import Run
+from segue.domain.source import SourceHistory
 from segue.runtime import registry
+from segue.runtime.history import read_history
 from segue.sources.recognise import recognise
+from segue.sources.recorded import RecordedSource
 from segue.store.address import check_address, is_postgres, sqlite_path
 from segue.system.files import check_writable, private_folder, write_error
 from segue.system.programs import keep_out
@@ -154,26 +158,37 @@ class App(Struct, frozen=True):
         """Return where independent tests are kept: no agent may read them, and later runs need them."""
         return self.state_dir.absolute() / "exams"
 
-    def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
+    def source(self, named: str | None, repo: Path, kind: str | None = None) -> RecordedSource:
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
         request = self._request_source(named, repo)
         name = kind or self._find_source(request)
         return self._open_source(request, name)
 
-    def past_source(self, run: Run) -> Source:
+    def past_source(self, run: Run) -> RecordedSource:
         """Open the source of a run, whatever options this command was given for another one."""
         request = self._request_source(run.spec.source, Path(run.spec.repo))
         return self._open_source(request, run.spec.source_kind)
 
-    def _open_source(self, request: SourceRequest, name: str) -> Source:
+    def _open_source(self, request: SourceRequest, name: str) -> RecordedSource:
         kind_of_source: type[Source] = registry.load("sources", name)
-        return registry.check_members("sources", name, kind_of_source.open(self._with_options(request, name)))
+        opened = kind_of_source.open(self._with_options(request, name))
+        source = registry.check_members("sources", name, opened)
+        history = partial(self._read_history, source.key)
+        return RecordedSource(source, request.repo, self.state_dir, history, request.redact)
+
+    def _read_history(self, key: str) -> SourceHistory:
+        """Return what the journal knows about a source; nothing where there is no journal yet."""
+        database = self.database()
+        if not is_postgres(database) and not sqlite_path(database).exists():
+            return SourceHistory()
+        with self.store(read_only=True) as store:
+            return read_history(store, key)
 
     def plans_tasks(self, named: str | None) -> bool:
         """Return whether an agent plans the tasks of a source."""
         from segue.ports import Source
 
-        return registry.load("sources", self.find_kind(named)).outline is not Source.outline
+        return registry.load("sources", self.find_kind(named)).goal is not Source.goal
 
     def find_kind(self, named: str | None) -> str:
         """Return which variant of a source was named, or is found, without opening it."""

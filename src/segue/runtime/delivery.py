@@ -16,10 +16,11 @@ from segue.domain.errors import NeedsHuman, SegueError, UsageError, WorkspaceErr
 from segue.domain.events import NoticeGiven, WorkDelivered
 from segue.domain.results import StepFacts, StepResult
 from segue.domain.run import RunSpec, StepState
-from segue.ports import Delivery, Handover, Source
+from segue.ports import Delivery, Handover
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.wiring import make_delivery, raise_problems
+from segue.sources.recorded import RecordedSource
 from segue.system.files import read_start
 from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.remotes import PushRemote, fetched_from, pushed_branch
@@ -166,7 +167,7 @@ class Delivering(Struct, frozen=True):
     services: Services
     spec: RunSpec
     tree: Worktree
-    source: Source
+    source: RecordedSource
     store: Store
     journal: Journal
 
@@ -265,11 +266,11 @@ async def _return(found: Delivered) -> Delivered:
     return found
 
 
-def read_heading(source: Source) -> str:
+def read_heading(source: RecordedSource) -> str:
     """Return the heading of the file that lists the tasks, if it says what they are about."""
-    if source.outline is not None or not source.contract_files:
+    if source.goal is not None or not source.files.contract:
         return ""
-    text = read_start(source.contract_files[0], _HEAD).decode("utf-8", "replace")
+    text = read_start(source.files.contract[0], _HEAD).decode("utf-8", "replace")
     found = _HEADING.search(text)
     words = (found[1] or found[2]).strip() if found else ""
     return "" if _SAYS_NOTHING.fullmatch(words) else words

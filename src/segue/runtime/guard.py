@@ -83,9 +83,9 @@ def _contract_files(opened: OpenRun, place: Path) -> Iterator[ContractFile]:
     """
     home = Path(opened.spec.repo).resolve()
     source = opened.source
-    subjects = dict.fromkeys(source.contract_files[:1], "tasks" if home == place else "copy")
-    subjects |= dict.fromkeys((path for path in source.own_files if path not in subjects), "state")
-    subjects |= dict.fromkeys((path for path in source.contract_files if path not in subjects), "criteria")
+    subjects = dict.fromkeys(source.files.contract[:1], "tasks" if home == place else "copy")
+    subjects |= dict.fromkeys((path for path in source.files.written if path not in subjects), "state")
+    subjects |= dict.fromkeys((path for path in source.files.contract if path not in subjects), "criteria")
     for path, subject in subjects.items():
         if home == place:
             yield ContractFile(path, subject)
@@ -100,7 +100,7 @@ def _settings_files(opened: OpenRun, home: Path) -> Iterator[Path]:
 
     That is in every folder from the root to where the user is, and to the tasks.
     """
-    starts = [opened.app.repo, *(path.parent for path in opened.source.contract_files)]
+    starts = [opened.app.repo, *(path.parent for path in opened.source.files.contract)]
     inside = [one.resolve().relative_to(home) for one in starts if one.resolve().is_relative_to(home)]
     folders = dict.fromkeys(folder for start in (Path(), *inside) for folder in (start, *start.parents))
     for folder in folders:

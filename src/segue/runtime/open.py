@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,6 @@ from segue.domain.delivery import FeedbackItem
 from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.events import NoticeGiven
 from segue.domain.run import Run, RunSpec, RunState, Step
-from segue.ports import Source
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target, is_merged
@@ -36,7 +35,7 @@ from segue.runtime.ready import (
     unfinished,
 )
 from segue.runtime.task_choice import ALL, TaskChoice
-from segue.sources.state_file import CorruptState
+from segue.sources.recorded import RecordedSource
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
 from segue.system.git.branches import REMOTE, RemoteBranches
@@ -58,7 +57,6 @@ _RECENT = 100
 """Runs among which is looked for the repository that was here."""
 _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
-T = TypeVar("T")
 
 
 class Carrier(Protocol):
@@ -125,7 +123,7 @@ class OpenRun(Struct, frozen=True):
         return self.plan.app
 
     @property
-    def source(self) -> Source:
+    def source(self) -> RecordedSource:
         """Where its tasks come from."""
         return self.plan.source
 
@@ -166,13 +164,12 @@ async def open_run(
                 _refuse_changed_settings(app, run)
             before = await look_back(app, known, home, source, last, continues=bool(run), restart=restart)
             if not restart:
-                _try(lambda: check_rewritten(source, app.loaded.settings.plan_changed))
-                _try(lambda: check_ticked(app, source, before.history))
-            draft = _try(lambda: draft_run(app, source, chosen))
-            ready = None
-            if draft is not None and (restart or _has_work(draft, run)):
+                check_rewritten(source, app.loaded.settings.plan_changed)
+                check_ticked(app, source, before.history)
+            draft, ready = draft_run(app, source, chosen), None
+            if restart or _has_work(draft, run):
                 ready = await make_ready(draft, home, last, held, undo, confirm)
-            wanted = [task.key for task in draft.pending] if draft is not None else []
+            wanted = [task.key for task in draft.pending]
             past = settle_start(app, source, before, last, restart, wanted)
         plan = plan_run(app, source, chosen)
         if not _has_work(plan, run):
@@ -188,22 +185,14 @@ async def open_run(
         yield replace(opened, spec=spec, warning=words, past=past, store=store)
 
 
-def _try(look: Callable[[], T]) -> T | None:
-    """Look at a source whose record may be unreadable: it is restored later, or the run is refused."""
-    try:
-        return look()
-    except CorruptState:
-        return None
-
-
 def _has_work(plan: RunPlan, run: Run | None) -> bool:
     """Return whether there is something to do, if only to record the end of a run."""
     return not plan.is_planned or bool(plan.pending) or (run is not None and run.state in _CUT_OFF)
 
 
-def _tell_nothing(app: App, source: Source, plan: RunPlan, past: Past, moved: str) -> None:
+def _tell_nothing(app: App, source: RecordedSource, plan: RunPlan, past: Past, moved: str) -> None:
     """Pass on the notices of a source of which nothing begins: they are in no journal."""
-    said = (moved, past.restored, *(notice.show(source.address) for notice in plan.listing.notices))
+    said = (moved, past.message, *(notice.show(source.address) for notice in plan.listing.notices))
     for words in filter(None, said if app.tell is not None else ()):
         assert app.tell is not None
         app.tell(words)
@@ -219,12 +208,10 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
         before = await look_back(app, known, home, source, run)
-        _try(lambda: check_ticked(app, source, before.history))
-        draft = _try(lambda: replan_run(app, source, run, draft=True))
-        ready = await _ready_again(draft, home, run) if draft is not None else None
+        check_ticked(app, source, before.history)
+        parts, warnings = await _ready_again(replan_run(app, source, run, draft=True), home, run)
         past = settle_resume(source, before)
     plan = replan_run(app, source, run)
-    parts, warnings = ready or await _ready_again(plan, home, run)
     with app.store(read_only=True) as known:
         tree, repo, words = await _enter(known, home, run, source)
         words = "" if run.state is RunState.DONE else words  # its work tree was removed when it was done
@@ -252,7 +239,7 @@ def allow_programs(app: App) -> None:
     allow_bytes(settings.add_bytes)
 
 
-async def _find_home(app: App, source: Source) -> Repository:
+async def _find_home(app: App, source: RecordedSource) -> Repository:
     """Open the repository; one for a sentence may not exist yet. A wrong source is named before it."""
     if source.outline is not None and is_new_place(app.repo):
         root = Path(os.path.realpath(app.repo))
@@ -343,7 +330,7 @@ async def _open_apart(
 
 
 async def _enter(
-    store: Store, home: Repository, run: Run, source: Source
+    store: Store, home: Repository, run: Run, source: RecordedSource
 ) -> tuple[Worktree | None, Repository, str]:
     """Open the work tree of a run: the user's, or its own, which builds on what was done before it."""
     tree = Worktree.of(home, run)

@@ -206,7 +206,7 @@ class RunLanes:
         if not context.cloud:
             await self._branch.sync(self._opened.repo)
         elif not await self._home.has_branch(self._branch.branch):
-            start = await context.workspace.begin("", context.source.head_branch())
+            start = await context.workspace.begin("", context.head_branch())
             await self._home.git("branch", "--no-track", self._branch.branch, start.head)
         self.seats.head = head = await self._branch.head()
         await self._branch.merge(head, head)  # a git that cannot do that says so before anybody works

@@ -20,7 +20,6 @@ from segue.domain.text import plain
 from segue.flow.agents import vendor_of
 from segue.flow.context import Policy
 from segue.flow.phase import PRESETS, Flow, make_flow
-from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.delivery import check_delivery, read_heading
@@ -28,6 +27,7 @@ from segue.runtime.flows import choose_flow, roles_of
 from segue.runtime.preconditions import check_proof
 from segue.runtime.task_choice import ALL, TaskChoice, select_tasks
 from segue.runtime.wiring import agent_kind, make_agent
+from segue.sources.recorded import RecordedSource
 from segue.system.git.folders import git_dirs, read_branch
 from segue.system.process.processes import Processes
 
@@ -46,7 +46,7 @@ class RunPlan(Struct, frozen=True):
     """What a run is to do and with whom, before anything is opened."""
 
     app: App
-    source: Source
+    source: RecordedSource
     flow: Flow
     agent: str
     """The agents for everything that no role is named for, as they were written."""
@@ -112,7 +112,7 @@ class RunPlan(Struct, frozen=True):
             titles={task.key: task.title for task in self.listing.tasks if task.key in wanted},
             config=str(app.config) if app.config else None,
             settings=self._overrides,
-            kind=RunKind.TRIAL if trial else self.source.run_kind,
+            kind=RunKind.TRIAL if trial else self.source.traits.run_kind,
             phases=self.flow.names,
             trial=trial,
             title=name_work(self.source, self.listing),
@@ -120,11 +120,11 @@ class RunPlan(Struct, frozen=True):
         )
 
 
-def name_work(source: Source, listing: TaskList) -> str:
+def name_work(source: RecordedSource, listing: TaskList) -> str:
     """Return what people call the work: its heading, else its first task; empty: its source says it."""
     if heading := read_heading(source):
         return plain(heading, _TITLE)
-    if not listing.tasks or source.run_kind in (RunKind.FEATURE, RunKind.BUILD):
+    if not listing.tasks or source.traits.run_kind in (RunKind.FEATURE, RunKind.BUILD):
         return ""
     more = len(listing.tasks) - 1
     return plain(listing.tasks[0].title, _TITLE) + (f" and {more} more" if more else "")
@@ -142,7 +142,7 @@ def _read_trial() -> TrialSpec | None:
 
 
 def plan_run(
-    app: App, source: Source, chosen: TaskChoice = ALL, *, listing: TaskList | None = None
+    app: App, source: RecordedSource, chosen: TaskChoice = ALL, *, listing: TaskList | None = None
 ) -> RunPlan:
     """Plan a run of a source; raises UsageError for everything that does not fit together.
 
@@ -152,7 +152,9 @@ def plan_run(
     return _plan_listed(app, source, source.tasks() if listing is None else listing, chosen)
 
 
-def draft_run(app: App, source: Source, chosen: TaskChoice = ALL, listing: TaskList | None = None) -> RunPlan:
+def draft_run(
+    app: App, source: RecordedSource, chosen: TaskChoice = ALL, listing: TaskList | None = None
+) -> RunPlan:
     """Plan a run from what the source shows: nothing is written, so the run may still be refused.
 
     Which tasks are done is known for certain once the source and the journal agree.
@@ -163,7 +165,7 @@ def draft_run(app: App, source: Source, chosen: TaskChoice = ALL, listing: TaskL
     return _plan_listed(app, source, listing, chosen)
 
 
-def _plan_listed(app: App, source: Source, listing: TaskList, chosen: TaskChoice) -> RunPlan:
+def _plan_listed(app: App, source: RecordedSource, listing: TaskList, chosen: TaskChoice) -> RunPlan:
     if not listing.tasks and source.outline is None:
         why = " ".join(notice.text for notice in listing.notices[:_MOST_NOTICES])
         raise SourceError(
@@ -178,7 +180,7 @@ def _plan_listed(app: App, source: Source, listing: TaskList, chosen: TaskChoice
     return plan
 
 
-def replan_run(app: App, source: Source, run: Run, *, draft: bool = False) -> RunPlan:
+def replan_run(app: App, source: RecordedSource, run: Run, *, draft: bool = False) -> RunPlan:
     """Plan to continue a run with the flow and the agents it was started with; a draft writes nothing."""
     from segue.flow.phase import PHASES
 
@@ -189,7 +191,7 @@ def replan_run(app: App, source: Source, run: Run, *, draft: bool = False) -> Ru
 
 
 def _plan(
-    app: App, source: Source, flow: Flow, agent: str, listing: TaskList, chosen: tuple[str, ...]
+    app: App, source: RecordedSource, flow: Flow, agent: str, listing: TaskList, chosen: tuple[str, ...]
 ) -> RunPlan:
     settings = app.loaded.settings
     _check_keys(source, listing)
@@ -247,7 +249,7 @@ def _check_names(settings: Settings, judge: str | None) -> None:
     registry.check_name("reviewers", settings.review.reviewer or "none", ["none"])
 
 
-def _check_keys(source: Source, listing: TaskList) -> None:
+def _check_keys(source: RecordedSource, listing: TaskList) -> None:
     """Refuse keys that would be taken for others: they are parts of the names of steps."""
     seen: set[str] = set()
     for task in listing.tasks:
@@ -341,7 +343,7 @@ def _writes_here(app: App, name: str) -> bool:
     return not make_agent(name, app.loaded, app.services(Processes())).can.cloud
 
 
-def judge_name(app: App, source: Source, agent: str) -> str:
+def judge_name(app: App, source: RecordedSource, agent: str) -> str:
     """Return who verifies: what was chosen, or what is there: a model with a key, else the agent."""
     settings = app.loaded.settings
     if settings.judged_by:
@@ -370,11 +372,11 @@ def is_by_checks(judge: str | None) -> bool:
     return judge is not None and judge != "agent" and registry.says("judges", judge, "by_checks")
 
 
-def find_flow(app: App, source: Source) -> Flow:
+def find_flow(app: App, source: RecordedSource) -> Flow:
     """Return the flow that was chosen, or the one that source and agent are usually used with."""
     settings = app.loaded.settings
-    usual = source.usual_flow
-    if usual is None and (settings.agent):
+    usual = source.traits.usual_flow
+    if usual is None and settings.agent:
         first = choose_agents(app, Role.EXECUTE, agent_text(app))[0].agent
         usual = getattr(agent_kind(first, app.loaded), "usual_flow", None)
     usual = usual or "execute"
@@ -383,13 +385,14 @@ def find_flow(app: App, source: Source) -> Flow:
     return choose_flow(app.loaded, name, planned=source.outline is not None)
 
 
-def check_rewritten(source: Source, choice: str) -> None:
+def check_rewritten(source: RecordedSource, choice: str) -> None:
     """Tasks are known by their numbers: when completed ones changed, a person must choose."""
-    changed = source.rewritten() if choice == "ask" else None
-    if changed is not None:
+    changed = source.changed() if choice == "ask" else []
+    if changed:
         raise PlanChanged(
-            changed.message,
-            kept=changed.kept,
+            f"{source.title} has changed since its tasks were completed: completed tasks "
+            f"{', '.join(changed)} say something else or are gone.",
+            kept=f"The record of what is done is kept, also in {source.progress.path}; nothing was started.",
             hint="--plan-changed keep continues with the pending tasks, --plan-changed restart starts over",
         )
 

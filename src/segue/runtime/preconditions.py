@@ -76,11 +76,11 @@ def asks_for_sandbox(app: App, isolation: Isolation) -> bool:
     return is_open and not (app.state_dir / _ACCEPTED).exists()
 
 
-def check_preconditions(settings: Settings, source: Source) -> None:
+def check_preconditions(settings: Settings, listing: TaskList) -> None:
     """Raise Undecided for what a person must decide first."""
-    if source.open_checklists and not settings.ignore_checklists:
+    if listing.unchecked and not settings.ignore_checklists:
         raise Undecided(
-            f"Some checklists have unchecked items: {'; '.join(source.open_checklists)}.",
+            f"Some checklists have unchecked items: {'; '.join(listing.unchecked)}.",
             "Check them, or start anyway with --ignore-checklists",
             "Start anyway?",
             {"ignore_checklists": True},
@@ -90,13 +90,13 @@ def check_preconditions(settings: Settings, source: Source) -> None:
 def refuse_dirty(app: App, source: Source, root: Path, now: Snapshot) -> None:
     """Refuse uncommitted work where a new run would refuse it."""
     settings = app.loaded.settings
-    if settings.allow_dirty or settings.worktree or settings.delivery or source.outline is not None:
+    if settings.allow_dirty or settings.worktree or settings.delivery or source.goal is not None:
         return
     with app.store(read_only=True) as store:
         last = next(iter(store.runs(source_key=source.key, limit=1)), None)
     if last is not None and last.state is not RunState.DONE:
         return  # it continues with what it has changed
-    own = [*source.own_files, *source.kept_out, root.resolve() / SETTINGS]
+    own = [*source.files.written, *source.files.ignored, root.resolve() / SETTINGS]
     if any(root.resolve() / name not in own for name in now.files):
         check_clean(now)
 

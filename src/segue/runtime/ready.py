@@ -89,7 +89,7 @@ async def make_ready(
     """Find every reason not to start, then `confirm`. A new repository is made late; `undo` removes it."""
     app, run = plan.app, unfinished(last)
     if run is None:
-        check_preconditions(app.loaded.settings, plan.source)
+        check_preconditions(app.loaded.settings, plan.listing)
     parts, warnings = await build_parts(plan, home)
     app.check_writable()
     if plan.source.outline is not None and is_new_place(home.root):
@@ -234,10 +234,11 @@ def exclude_state_files(home: Repository, source: Source, place: Repository | No
     In a work tree of the run's own, `place`, the same files are left out: yours are the ones that count.
     """
     settings = home.root.resolve() / SETTINGS
-    own = [*source.own_files, *source.kept_out] if source.own_files else []
+    files = source.files
+    own = [*files.written, *files.ignored] if files.written else []
     if kept_out := [*own, *([settings] if settings.is_file() else [])]:
         home.keep_out(kept_out)
-        for folder in {path.parent for path in source.own_files}:
+        for folder in {path.parent for path in files.written}:
             clear_temporary(folder)
     if place is not None:
         place.own = home.own

@@ -28,10 +28,10 @@ from segue.domain.errors import (
     WaitsElsewhere,
     WorkspaceError,
 )
-from segue.domain.events import NoticeGiven, RunResumed, RunStarted, StateImported, TaskMarked
+from segue.domain.events import NoticeGiven, PlanRevised, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.results import read_launch
 from segue.domain.run import RunState
-from segue.domain.task import TaskStatus
+from segue.domain.task import TaskStatus, text_digest
 from segue.domain.workspace import Workspace
 from segue.flow.agents import Launcher
 from segue.flow.budgets import Budgets
@@ -47,7 +47,7 @@ from segue.runtime.budgets import read_usage
 from segue.runtime.ending import close_run, last_seen, state_after
 from segue.runtime.guard import list_contract, make_contract, make_guard
 from segue.runtime.open import OpenRun, make_remote
-from segue.runtime.past import find_unrecorded, name_ticked
+from segue.runtime.past import name_task, name_ticked
 from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import (
     command_runner,
@@ -247,13 +247,12 @@ class _Session:
             before = {key for key, task in self._view.tasks.items() if task.commit}
             lanes = await self._begin_lanes(context)
             try:
-                with opened.source.batch():
-                    if lanes is None:
-                        await run_tasks(context, opened.spec.tasks)
-                    else:
-                        await lanes.run_tasks(context)
-                    if self._returned is not None:
-                        await self._returned.run(context)
+                if lanes is None:
+                    await run_tasks(context, opened.spec.tasks)
+                else:
+                    await lanes.run_tasks(context)
+                if self._returned is not None:
+                    await self._returned.run(context)
             finally:
                 await end_survey(context)
                 await _end_review(context)
@@ -284,7 +283,7 @@ class _Session:
         agents push is none.
         """
         chosen, source = set(self._opened.spec.tasks), self._opened.source
-        ticked = [key for key in find_unrecorded(source, self._opened.past.history) if key not in self._known]
+        ticked = [task for task in source.unrecorded() if task.key not in self._known]
         if ticked:
             raise NeedsHuman(
                 name_ticked(ticked),
@@ -329,6 +328,7 @@ class _Session:
             flow=opened.plan.flow,
             journal=self._journal,
             source=opened.source,
+            head_branch=opened.source.head_branch,
             agents=parts.agents,
             workspace=make_workspace(opened, self._journal),
             policy=opened.plan.policy,
@@ -409,15 +409,24 @@ class _Session:
         """Write down what counts as done from now on, where source and journal disagreed about it."""
         past, source = self._opened.past, self._opened.source
         now = source.look().tasks
-        done = {task.key: source.fingerprint(task) for task in now if task.status is TaskStatus.DONE}
+        done = {task.key: text_digest(task.text) for task in now if task.status is TaskStatus.DONE}
         skipped = tuple(task.key for task in now if task.status is TaskStatus.SKIPPED)
         pending = {task.key for task in now if task.status is TaskStatus.PENDING}
         again = [key for key in past.history.done if key in pending]
-        self._known = find_unrecorded(source, past.history)
-        ticked = f"Counted as done, although no run did it: {', '.join(self._known)}." if self._known else ""
-        said = past.restored or (f"Pending again: {', '.join(again)}." if again else ticked)
-        if said:
-            await self._journal.emit(StateImported(said, None, done, skipped, past.without))
+        ticked, changed = [name_task(task) for task in source.unrecorded()], source.changed()
+        self._known = [task.key for task in source.unrecorded()]
+        said = [
+            past.message,
+            f"Pending again: {', '.join(again)}." if again else "",
+            f"Counted as done, although no run did it: {', '.join(ticked)}." if ticked else "",
+            f"Completed tasks were changed, and stay done: {', '.join(changed)}." if changed else "",
+        ]
+        if past.is_restart and past.history.plans:
+            replanned = PlanRevised("", "planned again from the start", {}, past.history.plans[-1])
+            await self._journal.emit(replanned)
+        if any(said):
+            message = "\n".join(filter(None, said))
+            await self._journal.emit(StateImported(message, None, done, skipped, past.without))
         self._before = self._view.done
 
     async def _finish_worktree(self) -> WorktreeResult | None:
@@ -437,7 +446,7 @@ def make_workspace(opened: OpenRun, journal: Journal) -> Workspace:
 
     A run with a work tree of its own has a branch of its own there, for all its tasks.
     """
-    prefix = opened.source.branch_prefix
+    prefix = opened.source.traits.branch_prefix
     if opened.parts.cloud:
         return make_remote(opened, journal)
     if opened.tree is not None or prefix is None:

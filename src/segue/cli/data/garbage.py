@@ -18,6 +18,7 @@ from segue.system.git.index import take_snapshot
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import LinkedTree
 from segue.system.lane import LANE_NAME
+from segue.system.process.folder import RunFolder
 from segue.system.sweep import belongs, newest, size_of
 
 if TYPE_CHECKING:
@@ -144,13 +145,7 @@ def _run_of(name: str) -> str:
 
 def _is_supervised(folder: Path) -> bool:
     """Return whether a supervisor of the run may be alive."""
-    for note in (folder / "supervisors").glob("[0-9]*"):
-        try:
-            if not identity.is_dead(note.read_text()):
-                return True
-        except (OSError, UnicodeDecodeError):
-            return True
-    return False
+    return any(job.supervisor() for job in RunFolder(folder).running())
 
 
 def _scratch(rule: Rule) -> Iterator[Leftover]:

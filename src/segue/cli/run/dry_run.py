@@ -18,12 +18,12 @@ from segue.domain.waits import plan_waits
 from segue.flow.earlier import read_earlier, read_touched
 from segue.flow.phase import Flow
 from segue.flow.survey import read_known
-from segue.ports import Capabilities, Outline, Source
+from segue.ports import Capabilities, Outline
 from segue.prompts.handover import describe_handover
 from segue.prompts.task import execute_prompt, plan_prompt
 from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
-from segue.runtime.past import foresee
+from segue.runtime.past import preview
 from segue.runtime.plan import (
     NO_TASKS,
     agent_text,
@@ -36,13 +36,16 @@ from segue.runtime.plan import (
 )
 from segue.runtime.task_choice import TaskChoice, select_tasks
 from segue.runtime.wiring import make_agent
+from segue.sources.recorded import RecordedSource
 from segue.system.git.repository import Repository
 from segue.system.process.processes import Processes
 
 _MOST_NAMED = 6
 
 
-def show_waits(app: App, source: Source, listing: TaskList, tasks: Sequence[Task], output: Printer) -> None:
+def show_waits(
+    app: App, source: RecordedSource, listing: TaskList, tasks: Sequence[Task], output: Printer
+) -> None:
     """Print which of these tasks wait for which, and why; raises UsageError if some wait for each other."""
     touched = read_past(app, source, read_touched)
     waits = plan_waits(listing.tasks, touched=touched)
@@ -66,7 +69,7 @@ def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) ->
     """Print every prompt that is known before the first answer, as the chosen agent would get it."""
     source = app.source(named, app.repo)
     flow = find_flow(app, source)
-    seen = foresee(app, source)
+    seen = preview(app, source)
     if seen.refusal is not None:
         raise seen.refusal
     _find_mistakes(app, source, chosen, seen)
@@ -105,7 +108,7 @@ def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) ->
     return 0
 
 
-def _known_failures(app: App, source: Source) -> list[str]:
+def _known_failures(app: App, source: RecordedSource) -> list[str]:
     """Say what an earlier run found red on the commit that this one would begin with; nothing is run."""
     commands = [app.redactor().text(shlex.join(argv)) for argv in app.loaded.settings.checks]
     if not commands:
@@ -122,7 +125,7 @@ async def _read_head(app: App) -> str:
     return await (await Repository.open(app.repo)).head()
 
 
-def _find_mistakes(app: App, source: Source, chosen: TaskChoice, listing: TaskList) -> None:
+def _find_mistakes(app: App, source: RecordedSource, chosen: TaskChoice, listing: TaskList) -> None:
     """Refuse what the run would refuse, as far as it is known who does the work and what is trusted."""
     project = app.loaded.project
     if not needs_agent(app) and (project is None or project.is_trusted):
@@ -161,7 +164,7 @@ def _print_outline(app: App, outline: Outline, output: Printer) -> int:
     """Print the prompt that asks for a plan: before there is one, no other is known."""
     from segue.prompts.outline import outline_prompt
 
-    prompt = app.redactor().text(outline_prompt(outline.goal, nonce=_NONCE).text)
+    prompt = app.redactor().text(outline_prompt((outline.goal or ""), nonce=_NONCE).text)
     if output.json:
         output.record({"type": "prompt", "task": None, "phase": "outline", "prompt": prompt})
     else:

@@ -232,14 +232,14 @@ def _run_decided(
 
     from segue.cli.run import session
     from segue.runtime.moved import CopyKnown
-    from segue.runtime.past import CommitsMissing, TickedByNobody
+    from segue.runtime.past import CommitsMissing, TicksWithoutRecord
     from segue.runtime.plan import PlanChanged
     from segue.runtime.preconditions import NotIsolated, Undecided
 
     while True:
         try:
             return asyncio.run(begin(app))
-        except (PlanChanged, CommitsMissing, CopyKnown, TickedByNobody) as changed:
+        except (PlanChanged, CommitsMissing, CopyKnown, TicksWithoutRecord) as changed:
             more["plan_changed"] = session.choose_kept(changed, output)
         except Undecided as undecided:
             if yes and isinstance(undecided, NotIsolated):

@@ -45,7 +45,7 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
             is_proposed = not opened.feedback and view.delivery is not None and view.delivery.url
             follow = f"Work on what comes back: segue follow {run.id}" if is_proposed else ""
             proof = f"Proof of each task: segue proof {run.id}"
-            output.note(f"Next: {follow or opened.source.next_step or proof}")
+            output.note(f"Next: {follow or opened.source.look().next_step or proof}")
     if ended.error:
         output.warn(error_text(ended.error))
 

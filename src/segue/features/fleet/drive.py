@@ -72,7 +72,7 @@ async def open_portable(
     refuse_lanes(app)
     refuse_delivery(app)
     if fresh:
-        check_preconditions(app.loaded.settings, source)
+        check_preconditions(app.loaded.settings, plan.listing)
     parts, warnings = await build_parts(plan, home)
     if not parts.cloud:
         check_isolated(app, parts.services.isolation)

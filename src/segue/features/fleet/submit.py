@@ -178,7 +178,7 @@ def _of_source(app: App, repo: Repository, common: Submission, named: str) -> Su
     """Read the source as it is here, so that mistakes are found now; what is done already is left out."""
     source = app.source(named, repo.root, common.source_kind or None)
     listing = source.tasks()
-    kind = source.run_kind
+    kind = source.traits.run_kind
     place = Path(source.address)
     found = replace(common, **_named(named, repo.root), source_kind=source.kind, kind=kind)
     pending = [task.key for task in listing.tasks if task.status is TaskStatus.PENDING]

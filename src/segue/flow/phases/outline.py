@@ -67,7 +67,7 @@ async def _plan(context: RunContext, building: Building, *, again: bool = False)
         # It could not be planned before, or somebody has removed the plan: everything starts again.
         for prefix in ("run/", "task/"):
             await context.journal.redo(prefix)
-    goal = context.redact(building.outline.goal)
+    goal = context.redact(building.outline.goal or "")
     draft, words = (building.outline.tasks().tasks, context.comments(PLAN_GATE)) if again else ((), ())
 
     def ask(complaint: str | None) -> Prompt:
@@ -126,7 +126,7 @@ async def replan(
     ended = [step for step in steps if step not in rest]
     finished = [step for step in ended if step.status is not TaskStatus.SKIPPED and step.key not in at_work]
     undone = [context.redact(words) for step in steps if (words := _describe_undone(context, step, key))]
-    goal = context.redact(building.outline.goal)
+    goal = context.redact(building.outline.goal or "")
 
     def ask(complaint: str | None) -> Prompt:
         return replan_prompt(goal, finished, undone, rest, context.redact(reason), complaint)

@@ -196,20 +196,11 @@ def _try(*, own_proc: bool) -> Captured | None:
 
 def _name_fix() -> str:
     """Return what lets bubblewrap work, as far as the kernel's settings tell."""
-    if _sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
-        return (
-            "AppArmor forbids user namespaces (Ubuntu 24.04): install a profile for bwrap "
-            "(apt install apparmor-profiles; aa-enforce bwrap-userns-restrict), or: "
-            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-        )
+    if _sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":  # Ubuntu 24.04
+        return "Allow user namespaces: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
     if _sysctl("kernel/unprivileged_userns_clone") == "0":
         return "Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1"
-    if _sysctl("user/max_user_namespaces") == "0":
-        return "Allow user namespaces: sudo sysctl user.max_user_namespaces=10000"
-    return (
-        "In a container, start it with --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
-        "--security-opt unmask=ALL"
-    )
+    return "In a container, start it with --security-opt seccomp=unconfined --security-opt unmask=ALL"
 
 
 def _sysctl(name: str) -> str:

@@ -5,7 +5,7 @@ library only. Landlock allows and never denies, so what is hidden or read-only i
 """
 
 # This starts before every program of the sandbox, and pathlib would cost it start-up time.
-# ruff: noqa: PTH112, PTH114, PTH118, PTH120, PTH208
+# ruff: noqa: PTH112, PTH114, PTH115, PTH118, PTH120, PTH208
 from __future__ import annotations
 
 import ctypes
@@ -50,7 +50,8 @@ def restrict(rules: dict[str, list[str]]) -> None:
     It changes only the places under `write`, and the work tree, which is in `tree`.
     """
     version = landlock_abi()
-    handled = _READ_FILE | _rights(version)
+    # What this version does not know stays allowed.
+    handled = _READ_FILE | _CHANGE | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
     fields = (handled, 0, _SCOPES if version >= 6 else 0)
     size = 8 + 8 * (version >= 4) + 8 * (version >= 6)  # the kernel refuses fields that it does not know
     ruleset = _syscall(_CREATE, struct.pack("=QQQ", *fields)[:size], size, 0)
@@ -58,6 +59,8 @@ def restrict(rules: dict[str, list[str]]) -> None:
         _allow(ruleset, place, _READ_FILE, handled)
     for place in writable_places(rules):
         _allow(ruleset, place, handled, handled)
+    for stream in (1, 2):  # output may go into a file; programs open it again as /dev/stdout
+        _allow(ruleset, os.readlink(f"/proc/self/fd/{stream}"), _WRITE_FILE | _TRUNCATE, handled)
     _drop_capabilities()
     ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     _syscall(_RESTRICT, ruleset, 0)
@@ -110,12 +113,6 @@ def _parents(place: str) -> Iterator[str]:
     while place != os.sep:
         place = os.path.dirname(place)
         yield place
-
-
-def _rights(version: int) -> int:
-    """Return the rights to change things that this version knows; what it does not know stays allowed."""
-    more = (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
-    return _CHANGE | more
 
 
 def _allow(ruleset: int, place: str, rights: int, handled: int) -> None:

@@ -18,73 +18,34 @@ from typing import Final
 from segue.system.files import read_start
 from segue.system.programs import find_inside
 
-CREDENTIALS: Final = (
-    # Hosts and git
-    *(".ssh", ".gnupg", ".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".config/gh"),
-    *(".config/hub", ".config/glab-cli", ".config/tea", ".jira.d", ".config/.jira"),
-    # Clouds
-    *(".aws", ".azure", ".config/gcloud", ".boto", ".oci", ".kube", ".docker", ".config/containers"),
-    *(".terraform.d", ".terraformrc", ".pulumi", ".vault-token", ".config/doctl", ".config/hcloud"),
-    *(".config/heroku", ".fly", ".config/netlify", ".netlify", ".local/share/com.vercel.cli", ".vercel"),
-    *(".supabase", ".config/supabase", ".config/configstore", ".wrangler", ".config/.wrangler"),
-    *(".databrickscfg", ".snowsql", ".snowflake", ".config/op", ".config/sops", ".s3cfg", ".minio", ".mc"),
-    # Packages
-    *(
-        ".npmrc",
-        ".yarnrc.yml",
-        ".pypirc",
-        ".cargo/credentials",
-        ".cargo/credentials.toml",
-        ".gem/credentials",
-    ),
-    *(".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".bundle/config"),
-    *(".nuget/NuGet/NuGet.Config", ".config/NuGet", ".composer/auth.json", ".config/composer/auth.json"),
-    *(".config/pypoetry/auth.toml", ".local/share/uv/credentials", ".config/nix/nix.conf", ".hex/hex.config"),
-    # Storage, passwords, mail, chat
-    *(".config/rclone", ".dropbox", ".config/Bitwarden CLI", ".config/Bitwarden", ".password-store"),
-    *(
-        ".local/share/keyrings",
-        ".local/share/kwalletd",
-        ".config/keepassxc",
-        ".msmtprc",
-        ".mutt",
-        ".neomuttrc",
-    ),
-    *(".thunderbird", ".config/Signal", ".config/Slack", ".config/discord", ".weechat", ".irssi"),
-    # Databases and shells' histories
-    *(
-        ".pgpass",
-        ".my.cnf",
-        ".mylogin.cnf",
-        ".mongorc.js",
-        ".bash_history",
-        ".zsh_history",
-        ".python_history",
-    ),
-    *(".psql_history", ".mysql_history", ".sqlite_history", ".node_repl_history", ".local/share/fish"),
-    # Agents and models
-    *(".claude", ".claude.json", ".codex", ".cursor", ".config/cursor", ".gemini", ".qwen", ".copilot"),
-    *(".config/github-copilot", ".config/opencode", ".local/share/opencode", ".config/goose"),
-    *(".local/share/goose", ".aider.conf.yml", ".continue", ".cache/huggingface/token", ".huggingface"),
-    *(".config/openai", ".openai", ".anthropic"),
-    # Browsers, editors, wallets
-    *(
-        ".mozilla",
-        ".config/google-chrome",
-        ".config/chromium",
-        ".config/BraveSoftware",
-        ".config/microsoft-edge",
-    ),
-    *(".config/Code", ".config/VSCodium", ".config/Cursor", ".bitcoin", ".ethereum", ".config/solana"),
-    *("snap", ".curlrc", ".wgetrc"),
-    # Segue's own settings and state
-    *(".config/segue", ".local/state/segue", ".local/share/segue"),
-    # The machine's
-    *("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private"),
-    *("/etc/kubernetes", "/etc/rancher", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet"),
-    *("/var/spool", "/var/mail", "/mnt/wslg"),
-)
-"""Where the usual tools keep credentials and histories: hidden, unless a program needs or is given them."""
+_CREDENTIALS = """
+.ssh .gnupg .netrc _netrc .git-credentials .config/git/credentials .config/gh .config/hub
+.config/glab-cli .config/tea .aws .azure .config/gcloud .boto .oci .kube .docker .config/containers
+.terraform.d .terraformrc .pulumi .vault-token .config/doctl .config/hcloud .config/heroku .fly
+.config/netlify .netlify .local/share/com.vercel.cli .vercel .supabase .config/supabase
+.config/configstore .wrangler .config/.wrangler .databrickscfg .snowsql .snowflake .config/op
+.config/sops .s3cfg .minio .mc .npmrc .yarnrc.yml .pypirc .cargo/credentials .cargo/credentials.toml
+.gem/credentials .m2/settings.xml .m2/settings-security.xml .gradle/gradle.properties .bundle/config
+.nuget/NuGet/NuGet.Config .config/NuGet .composer/auth.json .config/composer/auth.json
+.config/pypoetry/auth.toml .local/share/uv/credentials .config/nix/nix.conf .hex/hex.config .curlrc
+.wgetrc .config/rclone .dropbox .config/Bitwarden .password-store .local/share/keyrings
+.local/share/kwalletd .config/keepassxc .msmtprc .mutt .thunderbird .config/Signal .config/Slack
+.config/discord .weechat .irssi .pgpass .my.cnf .mylogin.cnf .mongorc.js .bash_history .zsh_history
+.python_history .psql_history .mysql_history .sqlite_history .node_repl_history .local/share/fish
+.claude .claude.json .codex .cursor .config/cursor .gemini .qwen .copilot .config/github-copilot
+.config/opencode .local/share/opencode .config/goose .local/share/goose .aider.conf.yml .continue
+.cache/huggingface/token .huggingface .config/openai .openai .anthropic .mozilla .config/google-chrome
+.config/chromium .config/BraveSoftware .config/microsoft-edge snap .config/Code .config/VSCodium
+.config/Cursor .bitcoin .ethereum .config/solana .config/segue .local/state/segue .local/share/segue
+/etc/shadow /etc/gshadow /etc/sudoers /etc/sudoers.d /etc/ssh /etc/ssl/private /etc/kubernetes
+/etc/rancher /var/lib/docker /var/lib/containerd /var/lib/kubelet /var/spool /var/mail /mnt/wslg
+"""
+CREDENTIALS: Final = tuple(_CREDENTIALS.split())
+"""Where the usual tools keep credentials and histories: hidden, unless a program needs or is given them.
+
+In turn: hosts and git, clouds, packages, storage and mail, databases, agents, browsers and wallets, Segue's
+own, the machine's.
+"""
 
 SOCKETS: Final = "/run"
 """Sockets of Docker, D-Bus, ssh-agent, keyrings and databases: all of it is hidden."""
@@ -95,21 +56,15 @@ SHOWN_IN_RUN: Final = ("/run/current-system", "/run/wrappers", "/run/opengl-driv
 CACHES: Final = {
     ".cache": "",  # pip, uv, Go's build cache, ccache, yarn, pre-commit, Playwright, …
     ".npm": "npm",
-    ".cargo/registry": "cargo",
-    ".cargo/git": "cargo",
+    **dict.fromkeys((".cargo/registry", ".cargo/git"), "cargo"),
     ".m2/repository": "mvn",
-    ".gradle/caches": "gradle",
-    ".gradle/wrapper": "gradle",
-    ".gradle/daemon": "gradle",
-    ".gradle/native": "gradle",
-    ".gradle/notifications": "gradle",
+    **{f".gradle/{name}": "gradle" for name in ("caches", "wrapper", "daemon", "native", "notifications")},
     "go/pkg": "go",
     ".local/share/pnpm/store": "pnpm",
     ".yarn/berry": "yarn",
     ".bun/install/cache": "bun",
     ".composer/cache": "composer",
-    ".nuget/packages": "dotnet",
-    ".local/share/NuGet": "dotnet",
+    **dict.fromkeys((".nuget/packages", ".local/share/NuGet"), "dotnet"),
 }
 """What builds write, and the program whose presence makes us create it: nothing that is run by hand later."""
 
