@@ -26,7 +26,7 @@ from segue.domain.options import OptionField
 from segue.domain.scenario import RequestOptions, Scenario
 from segue.judges.options import JudgeSettings
 from segue.plugins import TABLES, VARIANTS, import_name
-from segue.reviewers.options import CommandReviewOptions
+from segue.reviewers.command import CommandReviewOptions
 from segue.runtime.registry import load
 from segue.sources.github.options import GithubSettings
 from segue.store.dataset import FLAT_TABLES

@@ -34,7 +34,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "command": "segue.reviewers.command:CommandReviewer",
         "ruff": "segue.reviewers.command:RUFF",
         "semgrep": "segue.reviewers.command:SEMGREP",
-        "stet": "segue.reviewers.stet.reviewer:StetReviewer",
+        "stet": "segue.reviewers.stet:StetReviewer",
     },
     "judges": {
         "llm": "segue.judges.llm:LlmJudge",

@@ -15,7 +15,7 @@ import pytest
 
 from segue.domain.errors import WorkspaceError
 from segue.proof.inputs import Trees, list_inputs
-from segue.reviewers.tool import in_changed_files
+from segue.reviewers.command import in_changed_files
 from segue.system.git import outside
 from segue.system.git.branches import LocalBranches, RemoteBranches
 from segue.system.git.index import take_snapshot

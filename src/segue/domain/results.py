@@ -194,7 +194,6 @@ class ReviewOutput(Output, frozen=True):
 
     findings: tuple[Finding, ...] = ()
     failure: str = ""
-    needs_human: bool = False
     output: str = ""
 
 

@@ -110,6 +110,12 @@ def _describe_review(event: e.Reviewed) -> str:
     return format_count(event.findings, "finding")
 
 
+def _describe_reviewer_call(event: e.ReviewerRan) -> str:
+    ending = event.failure or f"exit code {event.exit_code}"
+    message = " ".join(event.stderr.split())
+    return f"{event.command}: {ending}, {format_duration(event.seconds)}{': ' if message else ''}{message}"
+
+
 def pick_input(given: Any) -> Any:
     """Return the most informative part of the input of a tool, or all of it."""
     known = given if isinstance(given, Mapping) else {}
@@ -174,6 +180,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.AgentStuck: _describe_circle,
     e.AgentEnded: _describe_agent_end,
     e.VerdictGiven: _describe_verdict,
+    e.ReviewerRan: _describe_reviewer_call,
     e.Reviewed: _describe_review,
     e.WorkDelivered: lambda v: v.text,
     e.FeedbackReceived: lambda v: f"task {v.task} from the pull request: {v.title}",

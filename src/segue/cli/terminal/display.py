@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.terminal.output import Printer, clean, is_interactive, one_line
-from segue.domain.events import AgentOutput, AgentText, AgentTool, Recorded
+from segue.domain.events import AgentOutput, AgentText, AgentTool, Recorded, ReviewerRan
 from segue.ports import Observer
 from segue.reports.event_text import describe_event, locate_event
 
 if TYPE_CHECKING:
     from segue.cli.terminal.progress import Progress
 
-_CHATTER = (AgentOutput, AgentTool, AgentText)
+_CHATTER = (AgentOutput, AgentTool, AgentText, ReviewerRan)
 
 
 def event_record(event: Recorded) -> dict[str, Any]:

@@ -1,1 +1,0 @@
-"""stet, a reviewer of the lines that a commit changed."""
