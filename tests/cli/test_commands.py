@@ -34,11 +34,11 @@ def test_task_list_shows_what_was_understood_and_what_was_not(place: Place) -> N
 
 
 def test_task_list_and_dry_run_show_the_kind(place: Place) -> None:
-    """By the user's rules, as the plan says, or by the words."""
-    texts = ["Update README", "Add a page\n\nkind: human", "Run all tests", "Add a form"]
+    """As the plan says, or by the words."""
+    texts = ["Update README\n\nkind: docs", "Add a page\n\nkind: human", "Run all tests", "Add a form"]
     tasks = "\n".join(f"## Task {number}\n{text}\n" for number, text in enumerate(texts, 1))
     (place.repo / "plan.md").write_text(tasks)
-    kinds = ["docs", "human", "verify-only", "docs"]
+    kinds = ["docs", "human", "verify-only", "build"]
     assert [task["kind"] for task in place.json("task", "list", "plan.md")["tasks"]] == kinds
     shown = place.segue("task", "list", "plan.md").stdout
     assert "KIND" in shown
@@ -147,7 +147,7 @@ def test_a_flow_of_the_users_own_is_stored_with_its_run(place: Place) -> None:
     assert place.json("status", "last")["flow"] == "mine"
 
 
-def test_variables_keep_the_case_of_tasks_and_of_other_variables(place: Place) -> None:
-    place.env |= {"SEGUE_KINDS__T012": "docs", "SEGUE_AGENTS__COMMAND__ENV__TZ": "UTC"}
+def test_variables_keep_the_case_of_other_variables(place: Place) -> None:
+    place.env |= {"SEGUE_AGENTS__COMMAND__ENV__TZ": "UTC"}
     shown = {row["setting"] for row in place.json("config", "list")}
     assert {"agents.command.env.TZ"} <= shown

@@ -44,9 +44,10 @@ def test_secrets_of_the_environment_are_not_stored_with_a_run(file: Path) -> Non
             if field.is_table and isinstance(field.type, type) and field.type.__name__ != "dict":
                 tables.append((field.type, f"{prefix}{field.name.upper()}__"))
             elif "Secret" in str(field.type):
-                secrets[f"SEGUE_{prefix}{field.name.upper()}"] = "https://hidden"
-    secrets["SEGUE_NOTIFY__NTFY__TOPIC"] = "hidden"  # a topic is no address
-    assert len(secrets) >= 4
+                several = "tuple" in str(field.type)
+                value = '["https://hidden"]' if several else "https://hidden"
+                secrets[f"SEGUE_{prefix}{field.name.upper()}"] = value
+    assert len(secrets) >= 2
     loaded = read(file, **secrets, SEGUE_AGENT="claude")
     assert loaded.overrides == {"agent": "claude"}
 

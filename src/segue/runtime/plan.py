@@ -327,7 +327,8 @@ def _choose_writers(app: App, workers: tuple[AgentChoice, ...]) -> tuple[AgentCh
     has no vendor.
     """
     settings = app.loaded.settings
-    texts = [settings.agent, *(getattr(settings.roles, role) for role in Role), *settings.agents]
+    roles = settings.roles
+    texts = [settings.agent, *(getattr(roles, role) for role in roles.__struct_fields__), *settings.agents]
     named = [choice for text in texts if text for choice in read_chain(text)]
     own = vendor_of(workers[0].agent)
     others = [one for one in (*workers[1:], *named) if vendor_of(one.agent) != own]

@@ -242,6 +242,7 @@ class RunView(Struct):
         task.kind, task.state, task.reason, task.lane = event.kind, "running", "", event.lane
         self.lane_count = max(self.lane_count, event.lane)
         if not task.lane:
+            self._stop(at.ts, "task/")
             self.under_way.clear()
         self.under_way.pop("", None)
         self.under_way[task.key] = task
