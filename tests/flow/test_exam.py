@@ -52,6 +52,13 @@ def examine(tmp_path: Path) -> Examine:
     return make
 
 
+def test_tests_are_asked_for_twice_at_most(examine: Examine) -> None:
+    work = in_turn(write({"calc.py": TABLE, "test_calc.py": WEAK}), write({"calc.py": LARGER}))
+    loop = examine(work, write({"test_calc.py": STRONG}))
+    loop.session()
+    assert len(jobs(loop, "tester")) == 2
+
+
 def test_exam_with_names_that_nobody_gave_is_asked_again_and_the_work_is_not(examine: Examine) -> None:
     guessed = case("test_class", "assertEqual(Doubler().run(5), 10)", "from calc import Doubler")
     tests = in_turn(write({"test_guess.py": guessed}), write({"test_calc.py": STRONG}))

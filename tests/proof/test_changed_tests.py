@@ -60,6 +60,11 @@ CASES = {
         ASKED,
         False,
     ),
+    "what it tested has another name": (
+        look({"test_calc.py": ""}, CODE.replace("half", "halve"), words="Rename half to halve.", now="gone"),
+        UNSETTLED,
+        True,
+    ),
     "moved": (
         look(
             {"test_calc.py": "", "test_more.py": TEST},

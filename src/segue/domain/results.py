@@ -178,8 +178,6 @@ class ExamOutput(Output, frozen=True):
 
     unusable: dict[str, str] = {}
     """Tests that show nothing, each with the reason."""
-    repeats: bool = False
-    """Whether they ask for nothing but examples that the worker sees."""
 
 
 class LackOutput(Output, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.domain.events import Event
 from segue.domain.job import Mode
-from segue.domain.kinds import keeps_behaviour
 from segue.domain.outcome import Failure, FailureKind
 from segue.domain.proof import BaseState, CheckState, IndependentTests
 from segue.domain.results import ExamOutput, LaunchOutput, StepFacts, StepResult
@@ -36,10 +35,8 @@ if TYPE_CHECKING:
 
 _NO_TESTS = "No new test file was written."
 _SHOWN = 5
-_T = TypeVar("_T")
-
 _MOST_ROUNDS = 2
-"""How often more independent tests are asked for than the first ones of a task."""
+_T = TypeVar("_T")
 
 
 class Written(Struct, frozen=True):
@@ -51,8 +48,6 @@ class Written(Struct, frozen=True):
     """Tests that show nothing, each with the reason."""
     why_not: str = ""
     """Why there are no new ones."""
-    repeats: bool = False
-    """Whether all tests ask for nothing but examples that the worker sees."""
 
 
 def begin_exam(context: RunContext, state: TaskState) -> Callable[[Event], None] | None:
@@ -89,7 +84,7 @@ async def collect_exam(context: RunContext, state: TaskState) -> Written:
 async def ask_again(context: RunContext, state: TaskState, more: MoreTests, beside: bool = False) -> bool:
     """Have more tests written, if that is allowed; return whether there are new ones."""
     own = state.own_tests
-    if own.tests is None or own.rounds > _MOST_ROUNDS:
+    if own.tests is None or own.rounds >= _MOST_ROUNDS:
         return False
     state.own_tests = replace(own, rounds=own.rounds + 1)
     names = await context.checking.sealer().describe_result(state.base.head, state.tree)
@@ -103,7 +98,7 @@ def take_tests(state: TaskState, written: Written) -> bool:
         return False
     own = state.own_tests
     dropped = own.dropped | set(written.unusable)
-    state.own_tests = replace(own, tests=written.tests, dropped=dropped, repeats=written.repeats)
+    state.own_tests = replace(own, tests=written.tests, dropped=dropped)
     for why in dict.fromkeys(written.unusable.values()):
         tests = [test for test, reason in written.unusable.items() if reason == why]
         state.notes.append(f"independent tests are not used: {list_some(tests, _SHOWN)} ({why})")
@@ -157,14 +152,10 @@ async def write_tests(
     new = [path for path in tests.files if path not in known]
     tried = await _try_out(context, testing, state, tests, new, number)
     unusable = tried.unusable
-    if all(_is_spoilt(path, unusable) for path in new):
+    if all(path in unusable for path in new):
         why = "; ".join(dict.fromkeys(f"{test} {why}" for test, why in unusable.items()))
         return Written(why_not=f"none can be used: {why}")
-    return Written(tests, unusable, repeats=tried.repeats)
-
-
-def _is_spoilt(path: str, unusable: Collection[str]) -> bool:
-    return path in unusable
+    return Written(tests, unusable)
 
 
 async def _launch(
@@ -186,8 +177,7 @@ async def _launch(
         wanted = "\n".join([task.text, *(criterion.text for criterion in task.criteria)])
         about = context.redact(context.source.context(task))
         interface = testing.interface(name, wanted)
-        asked = replace(more, keeps=_keeps(state))
-        prompt = exam_prompt(task, about, interface, commands, asked, attempt.feedback)
+        prompt = exam_prompt(task, about, interface, commands, more, attempt.feedback)
         # Who works beside it changes the repository meanwhile, so nobody can say that the writer did.
         request = LaunchRequest(prompt, Mode.EDIT, folder, guarded=not beside)
         async with attempt.launch(request) as outcome:
@@ -216,7 +206,7 @@ async def _try_out(
     number: int,
 ) -> ExamOutput:
     """Run new tests without any work, as a step of the journal; return what that shows."""
-    key, keeps = f"{state.folder}/{EXAM.name}/{number}", _keeps(state)
+    key = f"{state.folder}/{EXAM.name}/{number}"
 
     async def work(_token: str) -> StepResult[ExamOutput]:
         from segue.proof.exam import find_unusable  # most projects have none
@@ -228,16 +218,11 @@ async def _try_out(
         for argv in context.checking.commands:
             if shlex.join(argv) in tests.commands:
                 ended = await context.checking.sealer().run_twice(argv, base, tree, files)
-                found |= find_unusable(*ended, files, may_pass=keeps) if ended is not None else {}
+                found |= find_unusable(*ended, files) if ended is not None else {}
         return StepResult(True, ExamOutput(found))
 
     facts = StepFacts(state.task.key, EXAM.name, number, proves=True)
     return (await context.journal.step(key, ExamOutput, work, facts=facts)).output
-
-
-def _keeps(state: TaskState) -> bool:
-    """Return whether the task asks for the same behaviour, which tests can look at before it is done."""
-    return keeps_behaviour(f"{state.task.title}\n{state.task.text}")
 
 
 def _reporting(context: RunContext, state: TaskState) -> tuple[str, ...]:

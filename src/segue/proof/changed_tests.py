@@ -98,7 +98,8 @@ def _settle(
         return HowSettled.MECHANICAL, "Only names changed in it, as in the product."
     if not test.was_red and test.id and _is_named(test, name, task.words):
         return HowSettled.ASKED, "The task names it."
-    if gone := [word for word in _removed_names(task) if _mentions(old, word)]:
+    gone = [word for word in _removed_names(task) if word not in renames and _mentions(old, word)]
+    if test.now == "gone" and gone:
         return HowSettled.ASKED, f"The task removes {gone[0]}."
     return None
 

@@ -30,19 +30,14 @@ _NAMES = re.compile(
 _PLACES = ("source", "owner", "file", "package")
 
 
-def find_unusable(
-    first: Observed, second: Observed, files: Collection[str], *, may_pass: bool = False
-) -> dict[str, str]:
-    """Return the tests in files that show nothing, each with the reason, from two runs without the work.
-
-    `may_pass`: the work must do what was done before.
-    """
+def find_unusable(first: Observed, second: Observed, files: Collection[str]) -> dict[str, str]:
+    """Return the tests in files that show nothing, each with the reason, from two runs without the work."""
     found: dict[str, str] = {}
     for case in _cases(first.report, files):
         again = second.report.tests.get(case.id) if second.report is not None else None
         if again is None or again.outcome is not case.outcome:
             found[case.id] = _CHANCE
-        elif case.outcome is TestOutcome.PASSED and not may_pass:
+        elif case.outcome is TestOutcome.PASSED:
             found[case.id] = _PASSES
         elif case.reason is Reason.SYNTAX:
             found[case.file or case.id if case.whole_file else case.id] = _UNLOADED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +14,6 @@ from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.inputs import decode_note, encode_note
-from segue.proof.rights import take_back_rights
 from segue.system.files import is_led, private_folder
 from segue.system.git.guard import GitGuard, GitState, settle_surroundings
 from segue.system.git.nested import GitViolation
@@ -92,10 +90,6 @@ class LaunchGuard:
         found = self._contract.restore(kept.files, task)
         found += [Tampering(one.subject, one.text) for one in violations]
         found += self._compare_ways(kept.ways)
-        if self._git is not None and kept.began:
-            place = self._git.root, Path(kept.git.own)
-            rights = await asyncio.to_thread(take_back_rights, *place, kept.began)
-            found += [Tampering("rights", text) for text in rights]
         self._file.unlink(missing_ok=True)
         fatal = [one.text for one in violations if one.fails and not _is_asked_for(one, task)]
         failure = Failure(FailureKind.TAMPERED, " ".join(fatal)) if fatal else None
@@ -151,9 +145,7 @@ def _settle(kept: _Kept, folder: Path) -> list[str]:
     settings = [file for file in files if file.path.suffix == ".toml"]
     found = Contract(folder, settings, lambda: TaskList(())).restore(kept.files, None)
     surroundings = settle_surroundings(kept.git, folder)
-    root = next((Path(name).parent for name in kept.git.files if name.endswith("/.git")), None)
-    rights = take_back_rights(root, Path(kept.git.own), kept.began) if root and kept.began else []
-    return [*surroundings, *rights, *(one.text for one in (*places, *found))]
+    return [*surroundings, *(one.text for one in (*places, *found))]
 
 
 def _read(file: Path) -> _Kept | None:

@@ -13,6 +13,8 @@ from segue.system import identity
 
 LEASE_MS = 30_000
 HEARTBEAT_SECONDS = 10.0
+_given_up: set[str] = set()
+"""Claims that this process could not release, because the database was away."""
 _HOLDERS = "SELECT n, owner, lease, {now} FROM orchestrator_slots WHERE backend = ?"
 
 
@@ -41,7 +43,7 @@ def claim(database: Database, run_id: str, owner: str, lease_ms: int = LEASE_MS)
     if not rows:
         raise UsageError(f"There is no run {run_id}.", hint="`segue status` lists the runs.")
     holder, lease, claimed, now = rows[0]
-    if holder and holder != owner and not is_gone(holder, lease, now):
+    if holder and holder != owner and holder not in _given_up and not is_gone(holder, lease, now):
         raise _locked(run_id, process_of(holder), claimed)
     database.execute(
         "UPDATE orchestrator_runs SET owner = ?, claimed = {now}, lease = {now} + ? WHERE id = ?",
@@ -83,6 +85,11 @@ def release(database: Database, run_id: str, owner: str) -> None:
         run_id,
         owner,
     )
+
+
+def give_up(owner: str) -> None:
+    """Let this process claim the run again, though it could not release its claim."""
+    _given_up.add(owner)
 
 
 def take_slot(database: Database, backend: str, limit: int, owner: str, run_id: str) -> bool | None:

@@ -81,7 +81,7 @@ class EventLog:
 
     def add(self, event: Event, step: str | None = None) -> Recorded:
         """Number an event, show it to the observers and queue it; nothing here waits."""
-        if failure := self._failure or self._session.failure:
+        if failure := self._session.failure or self._failure:
             raise failure
         if isinstance(event, PromptSent):
             event = self._keep_prompt(event)

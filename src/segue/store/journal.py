@@ -20,7 +20,7 @@ from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.ports import Observer
 from segue.store import signals, steps
 from segue.store.boundary import Boundary
-from segue.store.claim import new_owner, release, release_slot, take_slot
+from segue.store.claim import give_up, new_owner, release, release_slot, take_slot
 from segue.store.database import Database, Statement, transact
 from segue.store.encoding import decode
 from segue.store.events import EventLog
@@ -315,6 +315,7 @@ class Journal:
         finally:
             self._log.fail(StoreError(f"The journal of run {self._id} is closed."))
             session.claims.pop(self._owner, None)
+            give_up(self._owner)  # it may be impossible to release it
             await session.run(
                 lambda: transact(
                     session.database, lambda _again: release(session.database, self._id, self._owner)

@@ -70,7 +70,7 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
         state.resolutions += 1
         await escalate(context, state, verdict.reason)
         failures = tuple(sorted(own_failures(state, failed)))
-        more = MoreTests(failed=failures, repeats=bool(failures) and state.own_tests.repeats)
+        more = MoreTests(failed=failures)
         back = send_back(context, state, verdict)
         ended = await (
             work_beside(back, ask_again(context, state, more, beside=True)) if more.failed else back

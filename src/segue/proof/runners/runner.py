@@ -120,8 +120,6 @@ class ReportFile(msgspec.Struct):
     """Written by a process that works for another one, which has a report of its own."""
     spread: bool = False
     """Its tests ran in such workers."""
-    runner: str = ""
-    """Who ran them, where one hook serves several."""
 
 
 def copy_hook(stage: Stage, hook: str, name: str) -> Path:
@@ -136,15 +134,15 @@ def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, object] |
     target = copy_hook(stage, hook, name)
     reports = stage.reports / target.stem
     reports.mkdir(exist_ok=True)
-    known: dict[str, object] = {
+    config: dict[str, object] = {
         "root": str(stage.root),
         "reports": str(reports),
         "token": stage.token,
         "wanted": stage.purpose.wanted,
         "brief": stage.purpose.brief,
+        **(extra or {}),
     }
-    known |= extra or {}
-    target.with_suffix(".json").write_text(json.dumps(known))
+    target.with_suffix(".json").write_text(json.dumps(config))
     return target
 
 
@@ -178,8 +176,7 @@ def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
     tests: dict[str, CaseResult] = {}
     for test in (test for entry in found for test in entry.tests):
         add_case(tests, _result(test))
-    names = dict.fromkeys(entry.runner or runner for entry in found if entry.tests)
-    return Report(tests, len(owners), _canary(found), tuple(names))
+    return Report(tests, len(owners), _canary(found), (runner,) if tests else ())
 
 
 def _read(stage: Stage, path: Path) -> ReportFile | None:

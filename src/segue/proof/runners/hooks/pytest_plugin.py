@@ -7,65 +7,17 @@ Segue. The file of the same name that ends in .json says where the report goes.
 import json
 import os
 import random
-import sys
+import unittest
 from pathlib import Path
 
 import pytest
 from _pytest import runner as _runner
 
-_OWN = Path(__file__)
-_CONFIG = json.loads(_OWN.with_suffix(".json").read_text())
+_CONFIG = json.loads(Path(__file__).with_suffix(".json").read_text())
 _ROOT = _CONFIG["root"]
 _TOKEN = _CONFIG["token"]
 _KEPT = 4000
-_MOST_CANARIES = 40
-
-
-def _relative(path):
-    """The path of a file from the project's _ROOT on; empty: it is elsewhere."""
-    path = os.path.abspath(path)
-    return path[len(_ROOT) + 1 :].replace(os.sep, "/") if path.startswith(_ROOT + os.sep) else ""
-
-
-def _frames(traceback):
-    """The files of the project that an error went through."""
-    found = []
-    while traceback is not None:
-        path = _relative(traceback.tb_frame.f_code.co_filename)
-        if path and "site-packages" not in path:
-            found.append(path)
-        traceback = traceback.tb_next
-    return found[-50:]
-
-
-def _forget(folder, words):
-    """Take what made the runner load us out of the environment: programs that it starts are no tests."""
-    for name, parted in (("PYTHONPATH", os.pathsep), ("PYTEST_ADDOPTS", " ")):
-        text = os.environ.get(name)
-        if text is None:
-            continue
-        left = text.replace(words, "") if name == "PYTEST_ADDOPTS" and words else text
-        left = parted.join(part for part in left.split(parted) if part and part != folder)
-        if left.strip():
-            os.environ[name] = left
-        else:
-            del os.environ[name]
-    sys.path[:] = [place for place in sys.path if place != folder]
-
-
-def _must_fail():
-    raise AssertionError(_TOKEN)
-
-
-def _make_canary(beside):
-    """A test function of the same name and in the same module as a test that ran, without fixtures."""
-    module = beside.getparent(pytest.Module)
-    if module is None:
-        raise LookupError("no module")
-    from _pytest.fixtures import FuncFixtureInfo
-
-    nothing = FuncFixtureInfo(argnames=(), initialnames=(), names_closure=[], name2fixturedefs={})
-    return pytest.Function.from_parent(module, name=beside.name, callobj=_must_fail, fixtureinfo=nothing)
+_BASE = [_ROOT]
 
 
 class _PytestRecorder:
@@ -83,7 +35,7 @@ class _PytestRecorder:
         if self.is_canary:
             return
         report = result.get_result()
-        entry = self._entry(_place(item))
+        entry = self._entry(*_place(item))
         if call.when == "setup":
             entry.update(outcome="passed", name="", message="", frames=[])
         _note(entry, call, report)
@@ -93,62 +45,46 @@ class _PytestRecorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report):
         # Parts of a test (subtests) and, under xdist, the tests of a worker that crashed.
-        if report.failed:
-            entry = self._entry(_place_of_id(report))
-            if entry["outcome"] != "failed":
-                entry.update(
-                    outcome="failed", name=_error_name(report), message=str(report.longrepr)[-_KEPT:]
-                )
+        if not report.failed:
+            return
+        file, _, rest = report.nodeid.partition("::")
+        path = _relative(os.path.join(_BASE[0], file)) or file
+        entry = self._entry("::".join(filter(None, (path, rest))), path)
+        if entry["outcome"] != "failed":
+            crash = getattr(report.longrepr, "reprcrash", None)
+            name = str(getattr(crash, "message", "")).split(":")[0].strip() or "Failed"
+            entry.update(outcome="failed", name=name, message=str(report.longrepr)[-_KEPT:])
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector):
         result = yield
         report = result.get_result()
-        if report.outcome != "failed":
-            return
-        info = getattr(report, "call", None)
-        excinfo = getattr(info, "excinfo", None)
-        path = _relative(str(getattr(collector, "path", None) or getattr(collector, "fspath", "")))
-        entry = self._entry((path or collector.nodeid, path))
-        entry.update(outcome="failed", message=str(report.longrepr)[-_KEPT:], whole_file=True)
-        entry["name"] = _cause(excinfo.value) if excinfo is not None else "CollectError"
+        if report.outcome == "failed":
+            excinfo = getattr(getattr(report, "call", None), "excinfo", None)
+            path = _relative(str(getattr(collector, "path", None) or getattr(collector, "fspath", "")))
+            entry = self._entry(path or collector.nodeid, path)
+            entry.update(outcome="failed", message=str(report.longrepr)[-_KEPT:], whole_file=True)
+            entry["name"] = _cause(excinfo.value) if excinfo is not None else "CollectError"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config, items):
-        wanted = _CONFIG["wanted"]
+        wanted = set(_CONFIG["wanted"])
         if wanted:
-            left = [item for item in items if not set(_place(item)).intersection(wanted)]
-            items[:] = [item for item in items if set(_place(item)).intersection(wanted)]
-            config.hook.pytest_deselected(items=left)
-        if wanted and _CONFIG["brief"]:
-            config.option.maxfail = 1
+            config.hook.pytest_deselected(
+                items=[one for one in items if not wanted.intersection(_place(one))]
+            )
+            items[:] = [one for one in items if wanted.intersection(_place(one))]
+            config.option.maxfail = 1 if _CONFIG["brief"] else config.option.maxfail
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session):
         yield
         if self.ran:
-            self.canary = self._try_canaries(session)
-
-    def _try_canaries(self, session):
-        """Beside tests that ran, because others may be in a module that is skipped, and under their names."""
-        few = random.sample(self.ran, min(len(self.ran), _MOST_CANARIES))
-        self.is_canary = True
-        try:
-            found = {self._try_canary(session, item) for item in few}
-        finally:
-            self.is_canary = False
-        return min(found, key=("silent", "absent", "failed").index)
-
-    def _try_canary(self, session, beside):
-        try:
-            session._setupstate.teardown_exact(None)
-            reports = _runner.runtestprotocol(_make_canary(beside), log=False, nextitem=None)
-        except Exception:
-            return "absent"
-        for report in reports:
-            if report.when == "call":
-                return "failed" if report.failed and _TOKEN in str(report.longrepr) else "silent"
-        return "silent"
+            self.is_canary = True
+            try:
+                self.canary = _try_canary(session, random.choice(self.ran))
+            finally:
+                self.is_canary = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session, exitstatus):
@@ -156,7 +92,7 @@ class _PytestRecorder:
             session.exitstatus = 0  # what is wanted may be in the next session of the command
         worker = hasattr(session.config, "workerinput")
         record = {"tests": list(self.tests.values()), "canary": self.canary, "worker": worker}
-        record["spread"] = not worker and bool(getattr(session.config.option, "dist", "no") != "no")
+        record["spread"] = not worker and getattr(session.config.option, "dist", "no") != "no"
         if session.config.option.collectonly:
             record["tests"] = []
         folder = Path(_CONFIG["reports"])
@@ -164,10 +100,29 @@ class _PytestRecorder:
         part.write_text(json.dumps(record))
         part.rename(part.with_suffix(".json"))
 
-    def _entry(self, place):
-        ident, path = place
+    def _entry(self, ident, path):
         fresh = {"id": ident, "file": path, "outcome": "passed", "name": "", "message": "", "frames": []}
         return self.tests.setdefault(ident, fresh)
+
+
+def _try_canary(session, beside):
+    """Run a test that must fail in the module of a test that ran; return whether its failure is reported."""
+    try:
+        from _pytest.fixtures import FuncFixtureInfo
+
+        session._setupstate.teardown_exact(None)
+        nothing = FuncFixtureInfo(argnames=(), initialnames=(), names_closure=[], name2fixturedefs={})
+        module = beside.getparent(pytest.Module)
+        item = pytest.Function.from_parent(module, name=beside.name, callobj=_must_fail, fixtureinfo=nothing)
+        reports = _runner.runtestprotocol(item, log=False, nextitem=None)
+    except Exception:
+        return "absent"
+    calls = [report for report in reports if report.when == "call"]
+    return "failed" if calls and calls[0].failed and _TOKEN in str(calls[0].longrepr) else "silent"
+
+
+def _must_fail():
+    unittest.TestCase().assertEqual(_TOKEN, "")
 
 
 def _note(entry, call, report):
@@ -177,8 +132,7 @@ def _note(entry, call, report):
             entry["outcome"] = "skipped"
         return
     expected = hasattr(report, "wasxfail") and report.skipped
-    skip = getattr(pytest.skip, "Exception", ())
-    if excinfo is not None and (expected or excinfo.errisinstance(skip)):
+    if excinfo is not None and (expected or excinfo.errisinstance(getattr(pytest.skip, "Exception", ()))):
         entry.update(outcome="skipped", message=str(report.longrepr)[-_KEPT:])
         return
     entry.update(outcome="failed", message=str(report.longrepr or excinfo)[-_KEPT:])
@@ -186,64 +140,53 @@ def _note(entry, call, report):
     if call.when != "call" and entry["name"] not in ("SyntaxError", "ImportError", "ModuleNotFoundError"):
         entry["name"] = "Setup" if call.when == "setup" else "Teardown"
     if excinfo is not None:
-        entry["frames"] = _frames(excinfo.tb)
+        files = [_relative(str(frame.path)) for frame in excinfo.traceback]
+        entry["frames"] = [file for file in files if file and "site-packages" not in file][-50:]
 
 
 def _cause(error):
     """The name of the exception; of one that wraps another while a file is loaded, the name of the inner."""
-    inner = error
-    while type(inner).__name__ in ("CollectError", "ConftestImportFailure", "UsageError"):
-        if inner.__cause__ is None and inner.__context__ is None:
+    while type(error).__name__ in ("CollectError", "ConftestImportFailure", "UsageError"):
+        if error.__cause__ is None and error.__context__ is None:
             break
-        inner = inner.__cause__ or inner.__context__
-    text = str(inner)
-    if type(inner).__name__ == "CollectError":
+        error = error.__cause__ or error.__context__
+    if type(error).__name__ == "CollectError":
         for name in ("SyntaxError", "IndentationError", "ModuleNotFoundError", "ImportError", "NameError"):
-            if name in text:
+            if name in str(error):
                 return name
-        return "ImportError" if "importing test module" in text else "CollectError"
-    return type(inner).__name__
+        return "ImportError" if "importing test module" in str(error) else "CollectError"
+    return type(error).__name__
 
 
-def _error_name(report):
-    crash = getattr(report.longrepr, "reprcrash", None)
-    return str(getattr(crash, "message", "")).split(":")[0].strip() or "Failed"
+def _relative(path):
+    """The path of a file from the project's root on; empty: it is elsewhere."""
+    path = os.path.abspath(path)
+    return path[len(_ROOT) + 1 :].replace(os.sep, "/") if path.startswith(_ROOT + os.sep) else ""
 
 
 def _place(item):
     path = _relative(str(getattr(item, "path", None) or item.fspath))
-    if not path:
-        return item.nodeid, ""
-    rest = item.nodeid.split("::", 1)[1:]
-    return "::".join([path, *rest]), path
+    return ("::".join([path, *item.nodeid.split("::", 1)[1:]]) if path else item.nodeid), path
 
 
-def _place_of_id(report):
-    start = report.nodeid.split("::", 1)
-    path = _relative(os.path.join(_BASE[0], start[0])) or start[0]
-    return "::".join([path, *start[1:]]), path
-
-
-_BASE = [_ROOT]
-
-
-def _keep_order(config):
-    """Give plug-ins that shuffle tests one seed: runs that are compared differ in one thing only."""
-    for name, value in (("randomly_seed", 1), ("random_order_seed", "1")):
-        if getattr(config.option, name, None) is not None and not _asks(config, name):
-            setattr(config.option, name, value)
-
-
-def _asks(config, name):
-    option = "--" + name.replace("_", "-")
-    words = config.invocation_params.args
-    return any(str(word).split("=")[0] in (option, "-p" + option) for word in words)
+def _forget():
+    """Take what made pytest load this out of the environment of programs that tests start."""
+    for name, parted, words in (
+        ("PYTHONPATH", os.pathsep, [str(Path(__file__).parent)]),
+        ("PYTEST_ADDOPTS", " ", _CONFIG["words"].split()),
+    ):
+        left = [part for part in os.environ.get(name, "").split(parted) if part and part not in words]
+        os.environ.pop(name, None)
+        if left:
+            os.environ[name] = parted.join(left)
 
 
 def pytest_configure(config):
     _BASE[0] = str(getattr(config, "rootpath", None) or config.rootdir)
-    _keep_order(config)
+    # Plug-ins that shuffle tests get one seed: runs that are compared differ in one thing only.
+    for name, value in (("randomly_seed", 1), ("random_order_seed", "1")):
+        if getattr(config.option, name, None) is not None:
+            setattr(config.option, name, value)
     config.pluginmanager.register(_PytestRecorder(), _TOKEN + "recorder")
     if hasattr(config, "workerinput") or getattr(config.option, "dist", "no") == "no":
-        # With workers, these still need it.
-        _forget(str(_OWN.parent), _CONFIG["words"])
+        _forget()  # workers, which are started later, need it

@@ -7,148 +7,40 @@ import importlib.machinery
 import importlib.util
 import json
 import os
-import random
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def _load(name):
-    with open(os.path.join(_HERE, name)) as file:
-        return json.load(file)
-
-
-_CONFIG = _load("site.json")
+with open(os.path.join(_HERE, "site.json")) as _file:
+    _CONFIG = json.load(_file)
 _ROOT = _CONFIG["root"]
 _TOKEN = _CONFIG["token"]
-
-
-def _relative(path):
-    """The path of a file from the project's _ROOT on; empty: it is elsewhere."""
-    path = os.path.abspath(path)
-    return path[len(_ROOT) + 1 :].replace(os.sep, "/") if path.startswith(_ROOT + os.sep) else ""
-
-
-def _frames(traceback):
-    """The files of the project that an error went through."""
-    found = []
-    while traceback is not None:
-        path = _relative(traceback.tb_frame.f_code.co_filename)
-        if path and "site-packages" not in path:
-            found.append(path)
-        traceback = traceback.tb_next
-    return found[-50:]
-
-
-def _forget(folder, words):
-    """Take what made the runner load us out of the environment: programs that it starts are no tests."""
-    for name, parted in (("PYTHONPATH", os.pathsep), ("PYTEST_ADDOPTS", " ")):
-        text = os.environ.get(name)
-        if text is None:
-            continue
-        left = text.replace(words, "") if name == "PYTEST_ADDOPTS" and words else text
-        left = parted.join(part for part in left.split(parted) if part and part != folder)
-        if left.strip():
-            os.environ[name] = left
-        else:
-            del os.environ[name]
-    sys.path[:] = [place for place in sys.path if place != folder]
+_METHODS = {
+    "addSuccess": "passed",
+    "addFailure": "failed",
+    "addError": "failed",
+    "addSkip": "skipped",
+    "addExpectedFailure": "skipped",
+    "addUnexpectedSuccess": "failed",
+}
 
 
 class _Finder:
-    """Finds modules that run tests, and changes each after it was loaded."""
+    """Finds the module that runs tests, and changes it after it was loaded."""
 
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name not in _WATCHED:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != "unittest.runner":
             return None
+        sys.meta_path.remove(cls)
         spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is None or spec.loader is None:
-            return spec
-        if name == "doctest" and _runs_as_main(name):
-            spec.loader.get_code = lambda _: compile(_DOCTEST, "doctest", "exec")
-            return spec
-        watch = _WATCHED.pop(name)
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
-            watch(module)
+            _watch(module)
 
         spec.loader.exec_module = exec_module
         return spec
-
-
-_DOCTEST = "import doctest, sys; sys.exit(doctest._test())"
-_MAIN = []
-
-
-def _runs_as_main(name):
-    """`python -m` asks for a module once before it is imported like others."""
-    words = getattr(sys, "orig_argv", [])
-    if _MAIN or "-m" not in words or words[words.index("-m") + 1 :][:1] != [name]:
-        return False
-    _MAIN.append(name)
-    return True
-
-
-def _watch_doctest(module):
-    run = module.DocTestRunner.run
-    open_calls = []
-
-    def watched_run(runner, test, *args, **options):
-        if not open_calls:
-            return run(runner, test, *args, **options)
-        result = run(runner, test, *args, **options)
-        if result.attempted:
-            file = _relative(test.filename or "")
-            entry = {"id": "::".join(filter(None, (file, test.name))), "file": file, "outcome": "passed"}
-            if result.failed:
-                entry.update(
-                    outcome="failed", name="AssertionError", message="%d of its examples fail" % result.failed
-                )
-            open_calls[-1].append(entry)
-        return result
-
-    def record(call):
-        def recorded(*args, **options):
-            open_calls.append([])
-            try:
-                return call(*args, **options)
-            finally:
-                tests = open_calls.pop()
-                _write({"tests": tests, "runner": "doctest"}) if tests else None
-
-        return recorded
-
-    module.DocTestRunner.run = watched_run
-    module.testmod, module.testfile = record(module.testmod), record(module.testfile)
-
-
-def _watch_behave(module):
-    run = module.ModelRunner.run_model
-
-    def watched_run(runner, features=None):
-        result = run(runner, features)
-        chosen = features if features is not None else runner.features
-        tests = [_scenario(one) for feature in chosen for one in feature.walk_scenarios()]
-        _write({"tests": tests, "runner": "behave"})
-        return result
-
-    module.ModelRunner.run_model = watched_run
-
-
-def _scenario(one):
-    file, status = _relative(str(one.filename)), one.status.name
-    outcome = status if status in ("passed", "skipped") else "failed"
-    outcome = "skipped" if status == "untested" else outcome
-    entry = {"id": "::".join(filter(None, (file, one.name))), "file": file, "outcome": outcome}
-    errors = [step.exception for step in one.all_steps if getattr(step, "exception", None) is not None]
-    if outcome == "failed":
-        said = [step.error_message for step in one.all_steps if getattr(step, "error_message", None)]
-        name = type(errors[0]).__name__ if errors else "NotImplementedError"
-        entry.update(name=name, message="\n".join(said)[-4000:])
-    return entry
 
 
 def _watch(module):
@@ -161,32 +53,40 @@ def _watch(module):
         return result
 
     def watched_run(runner, test):
-        _forget(_HERE, "")
-        names = _names(test)
+        _forget()
         result = run(runner, _select(test))
         tests = getattr(runner, "_noted", {})
-        _write({"tests": list(tests.values()), "canary": _canary(names) if tests else "absent"})
+        _write({"tests": list(tests.values()), "canary": _try_canary() if tests else "absent"})
         return result
 
     module.TextTestRunner._makeResult = watched_make
     module.TextTestRunner.run = watched_run
 
 
+def _forget():
+    """Take this folder out of the environment of programs that tests start."""
+    places = [
+        place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place not in ("", _HERE)
+    ]
+    os.environ["PYTHONPATH"] = os.pathsep.join(places)
+    sys.path[:] = [place for place in sys.path if place != _HERE]
+
+
 def _select(test):
     """The tests that are wanted; all if none are named."""
-    wanted = _CONFIG["wanted"]
-    if not wanted:
-        return test
     import unittest
 
     def flatten(one):
-        for inner in one if isinstance(one, unittest.TestSuite) else ():
-            yield from flatten(inner)
         if not isinstance(one, unittest.TestSuite):
             yield one
+            return
+        for inner in one:
+            yield from flatten(inner)
 
-    chosen = [one for one in flatten(test) if {one.id(), _file_of(one)}.intersection(wanted)]
-    return unittest.TestSuite(chosen)
+    wanted = set(_CONFIG["wanted"])
+    if not wanted:
+        return test
+    return unittest.TestSuite(one for one in flatten(test) if wanted.intersection((one.id(), _file_of(one))))
 
 
 def _observe(result):
@@ -201,14 +101,7 @@ def _observe(result):
 
         setattr(result, method, outer)
 
-    for method, outcome in (
-        ("addSuccess", "passed"),
-        ("addFailure", "failed"),
-        ("addError", "failed"),
-        ("addSkip", "skipped"),
-        ("addExpectedFailure", "skipped"),
-        ("addUnexpectedSuccess", "failed"),
-    ):
+    for method, outcome in _METHODS.items():
         wrap(method, outcome)
     inner_subtest = result.addSubTest
 
@@ -222,28 +115,26 @@ def _observe(result):
 
 
 def _record(tests, test, outcome, error):
-    ident = test.id()
-    known = tests.get(ident)
-    if known is not None and known["outcome"] == "failed":
+    entry = {
+        "id": test.id(),
+        "file": _file_of(test),
+        "outcome": outcome,
+        "name": "",
+        "message": "",
+        "frames": [],
+    }
+    if tests.get(entry["id"], entry)["outcome"] == "failed" and entry["id"] in tests:
         return
-    entry = {"id": ident, "file": _file_of(test), "outcome": outcome, "name": "", "message": "", "frames": []}
     if outcome == "failed" and isinstance(error, tuple):
-        entry["name"], entry["message"] = error[0].__name__, _text(error)
-        entry["frames"] = _frames(error[2])
+        entry.update(name=error[0].__name__, message=_text(error), frames=_frames(error[2]))
     elif outcome == "failed":
-        entry["name"], entry["message"] = "Failed", "unexpected success"
+        entry.update(name="Failed", message="unexpected success")
     if _is_unloaded(test):
-        entry["id"] = entry["file"]
-        entry["whole_file"] = True
-        entry["name"] = _cause(str(error[1]) if isinstance(error, tuple) else "")
+        text = str(error[1]) if isinstance(error, tuple) else ""
+        names = ("SyntaxError", "IndentationError", "TabError", "NameError")
+        cause = next((name for name in names if name in text), "ImportError")
+        entry.update(id=entry["file"], whole_file=True, name=cause)
     tests[entry["id"]] = entry
-
-
-def _cause(text):
-    for name in ("SyntaxError", "IndentationError", "TabError", "NameError"):
-        if name in text:
-            return name
-    return "ImportError"
 
 
 def _is_unloaded(test):
@@ -252,19 +143,17 @@ def _is_unloaded(test):
 
 
 def _file_of(test):
-    if _is_unloaded(test):
-        return _file_of_module(getattr(test, "_testMethodName", ""))
-    module = sys.modules.get(type(test).__module__)
-    return _relative(getattr(module, "__file__", "") or "")
+    if not _is_unloaded(test):
+        module = sys.modules.get(type(test).__module__)
+        return _relative(getattr(module, "__file__", "") or "")
+    name = getattr(test, "_testMethodName", "").replace(".", "/") + ".py"
+    places = [_relative(os.path.join(folder or os.getcwd(), name)) for folder in sys.path]
+    return next((one for one in places if one and os.path.exists(os.path.join(_ROOT, one))), name)
 
 
-def _file_of_module(name):
-    relative = name.replace(".", "/") + ".py"
-    for folder in sys.path:
-        found = _relative(os.path.join(folder or os.getcwd(), relative))
-        if found and os.path.exists(os.path.join(_ROOT, found)):
-            return found
-    return relative
+def _relative(path):
+    path = os.path.abspath(path)
+    return path[len(_ROOT) + 1 :].replace(os.sep, "/") if path.startswith(_ROOT + os.sep) else ""
 
 
 def _text(error):
@@ -278,40 +167,29 @@ def _text(error):
     return "".join(seen.format())[-4000:]
 
 
-def _canary(names):
-    """Return whether a failure is still noted: in a class and a method that have the names of real ones."""
+def _frames(traceback):
+    """Return the files of the project that an error went through."""
+    files = []
+    while traceback is not None:
+        files.append(_relative(traceback.tb_frame.f_code.co_filename))
+        traceback = traceback.tb_next
+    return [file for file in files if file and "site-packages" not in file][-50:]
+
+
+def _try_canary():
+    """Return whether a failure is still noted, by the assertion that most tests use."""
+    import io
     import unittest
 
-    def must_fail(self):
-        self.assertEqual(_TOKEN, "", _TOKEN)
+    class _MustFail(unittest.TestCase):
+        def test(self):
+            self.assertEqual(_TOKEN, "")
 
-    for module, name, method in random.sample(sorted(set(names)), min(len(set(names)), 40)):
-        kind = type(name.rpartition(".")[2], (unittest.TestCase,), {method: must_fail, "__module__": module})
-        kind.__qualname__ = name
-        result = unittest.TextTestResult(_Nowhere(), False, 0)
-        kind(method).run(result)
-        if len(result.failures) != 1 or _TOKEN not in result.failures[0][1]:
-            return "silent"
-    return "failed"
+    from unittest.runner import _WritelnDecorator
 
-
-class _Nowhere:
-    """A stream for what nobody reads."""
-
-    def write(self, *_):
-        pass
-
-    writeln = flush = write
-
-
-def _names(test):
-    """Module, class and method of the tests in a suite, which forgets them when they have run."""
-    try:
-        parts = list(test)
-    except TypeError:
-        kind, method = type(test), getattr(test, "_testMethodName", "")
-        return [(kind.__module__, kind.__qualname__, method)] if method else []
-    return [one for part in parts for one in _names(part)]
+    result = unittest.TextTestResult(_WritelnDecorator(io.StringIO()), False, 0)
+    _MustFail("test").run(result)
+    return "failed" if len(result.failures) == 1 and _TOKEN in result.failures[0][1] else "silent"
 
 
 def _write(record):
@@ -330,8 +208,8 @@ def _run_hidden():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-_WATCHED = {"unittest.runner": _watch, "doctest": _watch_doctest, "behave.runner": _watch_behave}
-for _name in [name for name in _WATCHED if name in sys.modules]:
-    _WATCHED.pop(_name)(sys.modules[_name])
-sys.meta_path.insert(0, _Finder)
+if "unittest.runner" in sys.modules:
+    _watch(sys.modules["unittest.runner"])
+else:
+    sys.meta_path.insert(0, _Finder)
 _run_hidden()
