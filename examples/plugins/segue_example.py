@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Self
 
@@ -30,6 +30,7 @@ from segue import (
     Severity,
     Source,
     SourceError,
+    SourceFiles,
     SourceRequest,
     Task,
     TaskList,
@@ -87,9 +88,9 @@ class TodoSource(Source):
         return str(self._path)
 
     @property
-    def own_files(self) -> Sequence[Path]:
-        """Segue writes the file, so it is not evidence of an agent's work."""
-        return (self._path,)
+    def files(self) -> SourceFiles:
+        """The file: Segue writes it, so it is not evidence of an agent's work."""
+        return SourceFiles(contract=(self._path,), written=(self._path,))
 
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:

@@ -67,7 +67,8 @@ def test_titles(heading: str, title: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "heading", ["## task 2", "## Task 2-3", "## TASK-2", "## Task 2b", f"## Task {'9' * 5000}"]
+    "heading",
+    ["## task 2", "## [x] Task 2", "## Task 2-3", "## TASK-2", "## Task 2b", f"## Task {'9' * 5000}"],
 )
 def test_a_heading_that_is_nearly_a_task_is_named(heading: str) -> None:
     plan = parse(f"## Task 1\na\n{heading}\nb")

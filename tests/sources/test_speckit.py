@@ -181,6 +181,12 @@ def test_ticks(tmp_path: Path) -> None:
         source.mark(task, Completion(DONE, "run", 4))
 
 
+def test_a_mistyped_box_is_named_with_its_line() -> None:
+    (notice,) = parse_tasks("- [ ] T001 a\n- [] T002 b\n").notices
+    assert (notice.line, "- [] T002 b" in notice.text) == (2, True)
+    assert parse_tasks("- [T001](a.md)\n- T002\n  - [] T003\n```\n- [] T004\n```\n").notices == ()
+
+
 def test_notices_and_refusals(tmp_path: Path) -> None:
     folder = feature(tmp_path, "- [ ] T001 [US7] a\n- [ ] T001 b\n")
     (folder / "checklists").mkdir()

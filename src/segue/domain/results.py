@@ -112,6 +112,8 @@ class RungOutput(Output, frozen=True):
     """The place among those who may do it, the weakest first."""
     tried: tuple[str, ...] = ()
     """Who tried before, and why that was refused."""
+    brought: tuple[str, ...] = ()
+    """What searches and commands have brought before."""
 
 
 class MoreOutput(Output, frozen=True):
@@ -241,6 +243,8 @@ class EndOutput(Output, frozen=True, kw_only=True):
     proof: Proof | None = None
     note: WorkNote | None = None
     """What the next tasks are told."""
+    brought: tuple[str, ...] = ()
+    """Of a task that is not done: what searches and commands have brought."""
 
 
 class DiagnosticOutput(Output, frozen=True):

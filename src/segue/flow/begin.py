@@ -32,6 +32,7 @@ async def start_again(context: RunContext, task: Task, end: str) -> None:
         steps = journal.steps(folder)
         ended = journal.recorded(end, EndOutput)
         rung = next_rung(context, steps, ended.output.reason if ended is not None else "")
+        rung = replace(rung, brought=ended.output.brought if ended is not None else rung.brought)
         keeps = {*STEPS} if context.lane is None and _others_began(context, folder) else {"base", *STEPS}
         bases = [step for step in steps if step.phase == "base" and step.state is StepState.DONE]
         if len(bases) > 1:  # it was begun again in a lane: the last base is the one that its work is on
@@ -43,7 +44,7 @@ async def start_again(context: RunContext, task: Task, end: str) -> None:
         for part in dict.fromkeys(step.key.removeprefix(folder).split("/")[0] for step in steps):
             if part not in keeps:
                 await journal.redo(f"{folder}{part}")
-        if rung.tried:
+        if rung.tried or rung.brought:
             await journal.record(f"{folder}{RUNG}", StepResult(True, rung), StepFacts(task.key, RUNG))
     elif state is StepState.DONE:
         text = f"Task {task.key} is pending again."

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from segue.flow.state import TaskState
 
 RUNG = "rung"
-"""The step that knows with whom a task begins."""
+"""The step that knows with whom a task begins, and what earlier attempts have found out."""
 _WORKERS = (EXECUTE.name, RESOLVE.name)
 _LONGEST_REASON = 600
 
@@ -32,7 +32,8 @@ async def begin_rung(context: RunContext, state: TaskState) -> None:
     if known is None and ladder:
         result, facts = StepResult(True, RungOutput()), StepFacts(state.task.key, RUNG)
         known = await context.journal.record(key, result, facts)
-    state.tried = list(known.output.tried) if known is not None else []
+    if known is not None:
+        state.tried, state.brought = list(known.output.tried), list(known.output.brought)
     if known is None or not ladder:
         return
     state.rung = min(known.output.rung, len(ladder) - 1)

@@ -101,6 +101,7 @@ async def run_task(context: RunContext, task: Task) -> EndOutput:
         replanned=ended.replanned,
         proof=ended.proof,
         note=await write_note(context, state) if ended.ok and not ended.skipped else None,
+        brought=() if ended.ok else tuple(map(context.redact, state.brought)),
     )
     await _end(context, state, ending, left, end)
     await context.emit(end_event(task.key, ending))
@@ -236,7 +237,7 @@ async def _end(
 ) -> None:
     """Mark the task in its source before the journal has its end: doing that again does no harm."""
     task = state.task
-    marked = TaskMarked(task.key, ending.done, digest=text_digest(task.text))
+    marked = TaskMarked(task.key, ending.done, skipped=ending.skipped, digest=text_digest(task.text))
     seq = await context.emit(marked, key)
     done = TaskStatus.SKIPPED if ending.skipped else TaskStatus.DONE
     completion = Completion(

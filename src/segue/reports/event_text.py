@@ -41,6 +41,13 @@ def _describe_diagnostic(event: e.DiagnosticRun) -> str:
     return f"diagnostic {event.command}: {ending}"
 
 
+def _describe_plan(event: e.PlanRevised) -> str:
+    kept = {step.key for step in event.new}
+    dropped = [f"{step.key} {step.title}" for step in event.old if step.key not in kept]
+    text = f"plan of {format_count(len(event.new), 'step')}: {event.reason}"
+    return f"{text} (dropped: {list_some(dropped, 10)})" if dropped else text
+
+
 def _describe_task_end(event: e.TaskEnded) -> str:
     if event.skipped or event.replanned:
         return f"task {event.task} {event.reason or ('skipped' if event.skipped else 'replanned')}"
@@ -160,7 +167,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.TaskEnded: _describe_task_end,
     e.WorkKept: _describe_kept,
     e.StepAdopted: lambda _: "continues where it was interrupted",
-    e.PlanRevised: lambda v: f"plan of {format_count(len(v.new), 'step')}: {v.reason}",
+    e.PlanRevised: _describe_plan,
     e.AgentChosen: lambda v: (
         f"{v.agent} {'takes over from ' + v.before if v.before else 'begins'}: {v.reason}"
     ),

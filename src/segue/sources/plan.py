@@ -28,7 +28,7 @@ _CONTEXT_BYTES = 8 * 1024
 _KEPT = "Nothing was changed."
 _MOST_LISTED = 20
 _TASK = re.compile(r"Task\s+([0-9]{1,18}(?:\.[0-9]{1,18})*)(?![-–/.]?\w)[:.)\s—–*_-]*(.*)", re.ASCII)
-_ALMOST = re.compile(r"\W*task\W*[0-9]", re.IGNORECASE)
+_ALMOST = re.compile(r"\W*(?:x\]\W*)?task\W*[0-9]", re.IGNORECASE)
 _STATUS = {" ": TaskStatus.PENDING, "-": TaskStatus.SKIPPED, "~": TaskStatus.CANCELLED}
 
 

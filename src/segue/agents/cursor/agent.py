@@ -32,7 +32,7 @@ from segue.system.services import Services
 _CURSOR = Program(
     "cursor",
     "the Cursor CLI",
-    ("cursor-agent", "agent"),
+    ("agent", "cursor-agent"),
     "Install the Cursor CLI: https://cursor.com/docs/cli/overview",
     r"\d{4}\.\d\d\.\d\d-[0-9a-f]+",
     LOGIN,
@@ -52,7 +52,7 @@ class CursorOptions(Options, frozen=True):
     """The table `[agents.cursor]`."""
 
     agent_cmd: str | None = None
-    """The program: a name on PATH or a full path; `cursor-agent`, then `agent` if unset. If it prints
+    """The program: a name on PATH or a full path; `agent`, then `cursor-agent` if unset. If it prints
     plain text, that is its answer."""
     sandbox: Literal["enabled", "disabled"] | None = "disabled"
     """Cursor's own sandbox in edit mode; unset: Cursor decides. Not a security boundary."""

@@ -148,7 +148,8 @@ def _describe_undone(context: RunContext, step: Task, current: str) -> str:
     if known is None or known.state not in states or step.key == current:
         return ""
     state = {"needs_human": "failed", "parked": "running"}.get(known.state, known.state)
-    files = left_behind(context, step.key)
+    root = context.workspace.root  # a failed step's work may have been put aside
+    files = [path for path in left_behind(context, step.key) if context.cloud or (root / path).exists()]
     left = f" It left, unverified: {list_some(files, _MOST_LEFT)}." if files else ""
     return f"{step.title} ({step.build_phase}): {state}. {known.reason}{left}"
 

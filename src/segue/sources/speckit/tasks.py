@@ -17,6 +17,8 @@ from segue.sources.speckit.spec import read_independent_test, stories_in
 from segue.sources.waits import TaskNames, find_stated, find_waits
 
 _BOX = re.compile(r"[-*][ \t]+\[([ xX~-])\][ \t]+(\S.*)")
+_ALMOST = re.compile(r"(?:[-*+]|[0-9]+[.)])?[ \t]*\[\s*\S?\s*\][ \t]*[*_`\[]*T[0-9]")
+"""A box with an id that is not written as one."""
 _ID = re.compile(r"[*_`\[\s]*(T[0-9]+(?:\.[0-9]+)*[a-z]?)(?![A-Za-z0-9%])[\]*_`:.\s–—-]*")
 _LABEL = re.compile(r"[*_`\s]*\[([^\[\]]{1,40})\](?!\()[*_`\s]*")
 _CHECKPOINT = re.compile(r"[*_\W]*checkpoint\b[*_:\s]*(.*)", re.IGNORECASE)
@@ -60,12 +62,18 @@ class ParsedTasks(Struct, frozen=True):
 def parse_tasks(text: str) -> ParsedTasks:
     """Understand the file."""
     found = Markdown.read(text)
-    notices: list[Notice] = []
+    notices = list(_mistyped(found))
     tasks = _with_unique_keys(list(_read_boxes(found)), notices)
     tasks = _with_checkpoints(tasks, found)
     waits = _find_waits(tasks, found)
     tasks = [replace(task, waits=tuple(waits[task.key])) for task in tasks]
     return ParsedTasks(tuple(tasks), tuple(notices), dict(_independent_tests(found)))
+
+
+def _mistyped(found: Markdown) -> Iterator[Notice]:
+    for number, line in enumerate(found.lines):
+        if number not in found.hidden and _ALMOST.match(line) and not _BOX.match(line):
+            yield Notice(number + 1, f"`{plain(line)}` is not read as a task: write `- [ ] T001 What to do`.")
 
 
 def tick(text: str, task: BoxTask, done: bool) -> str:
