@@ -46,6 +46,10 @@ class Capabilities(Struct, frozen=True):
     """Adds a last line to the first prompt of a task, by which its launch is found again."""
 
 
+UNKNOWN_LOGIN = "not known"
+"""The login of an agent that cannot be asked for it: it may turn out that it cannot work."""
+
+
 class Installation(Struct, frozen=True):
     """An agent as it is installed on this machine."""
 

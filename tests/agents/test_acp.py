@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -23,7 +21,7 @@ from segue.agents.acp.lines import read_error
 from segue.agents.acp.profiles import ModelChoice, Profile, load_profiles
 from segue.agents.local.failures import FailureTable
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool
-from segue.domain.job import Job, Mode
+from segue.domain.job import Mode
 from segue.domain.options import read_options
 from segue.domain.outcome import FailureKind
 from segue.domain.task import Task
@@ -34,7 +32,6 @@ from tests.agents.items import failure, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
 from tests.conformance.agent import check_agent
 from tests.fakes.acp import write_programs
-from tests.system.process_driver import left_behind, supervisor_pids, wait_for
 
 
 @pytest.fixture
@@ -47,7 +44,14 @@ def drive(folder: Path, argv: list[str], retry_text: list[str], **more: float) -
     unset = {"name": None, "option": None}
     job = {
         **{"argv": argv, "cwd": str(folder), "retry_text": retry_text, "client": {}, "session": None},
-        **{"mode": unset, "model": unset, "policy": "all", "auth_method": None, "prompt": "Go"},
+        **{
+            "mode": unset,
+            "model": unset,
+            "policy": "all",
+            "auth_method": None,
+            "prompt": "Go",
+            "begun": None,
+        },
         **{"retry_grace": 60.0, "start_timeout": 5.0, **more},
     }
     done = subprocess.run(
@@ -378,13 +382,12 @@ class TestProfiles:
         table = {
             "argv": [str(stage.root / "bin" / "qwen"), "--acp"],
             "modes": {"plan": "plan", "edit": "default"},
-            "permissions": {"edit": "edits"},
             "files": [{"path": "deep/own.json", "text": "{}"}],
             "env": {"OWN_FILE": "{folder}/deep/own.json"},
         }
         kind = AcpKind("mine", read_options(Profile, table))
         stage.script('[[on]]\nshell = ["make"]\nwrite = { "a.txt" = "x" }\n')
-        assert failure(stage.run(kind)) is None
+        assert failure(stage.run(kind, permissions="edits")) is None
         assert (stage.repo / "a.txt").exists()
         assert [line["outcome"]["optionId"] for line in stage.log("permission")] == ["no", "once"]
         assert "OWN_FILE" in stage.log("launch")[0]["env"]
@@ -400,67 +403,8 @@ class TestProfiles:
             ({"argv": ["x"], "colour": "red"}, "colour"),
             ({"argv": ["x"], "error_text": ["("]}, "error_text"),
             ({"argv": ["x"], "files": [{"path": "../x", "text": ""}]}, "files"),
-            ({"argv": ["x"], "permissions": {"plan": "some"}}, "permissions"),
         ],
     )
     def test_wrong_table_is_refused(self, wrong: dict[str, object], where: str) -> None:
         with pytest.raises(ValueError, match=where):
             read_options(Profile, wrong)
-
-
-OWNER = """
-import asyncio, sys
-from pathlib import Path
-from segue.agents.acp import agent as acp
-from segue.agents.acp.agent import AcpOptions
-from segue.domain.job import Job, Limits
-from segue.domain.task import Task
-from segue.prompts.task import execute_prompt
-from segue.system.process.processes import Processes
-from segue.system.redact import Redactor
-from segue.system.services import Services
-
-async def main():
-    root = Path(sys.argv[1])
-    async with Processes(root / "run") as processes:
-        agent = acp.GEMINI(AcpOptions(), Services(root, root, processes, Redactor([])))
-        prompt = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
-        async for event in agent.run(Job("token", prompt, root / "repo", limits=Limits(60, 60, 0.3))):
-            pass
-
-asyncio.run(main())
-"""
-
-
-def test_agent_is_adopted_when_segue_was_killed(stage: Stage) -> None:
-    gate = stage.root / "gate"
-    stage.script(f'[[on]]\nwait_for = "{gate}"\nsay = "Still here."\n')
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(stage.root)], start_new_session=True)
-    wait_for(lambda: len(stage.log("prompt")) == 1, "the prompt to arrive")
-    os.kill(owner.pid, signal.SIGKILL)
-    owner.wait()
-    gate.touch()
-    events = stage.run()
-    assert outcome(events).text == "Still here."
-    assert outcome(events).failure is None
-    assert outcome(events).facts["adopted"] is True
-    assert (len(stage.log("launch")), len(stage.log("prompt"))) == (1, 1)
-    assert len(list(stage.repo.iterdir())) == 1
-    wait_for(lambda: supervisor_pids(stage.root / "run") == [], "the supervisor to end")
-    assert left_behind(stage.root / "run") == []
-
-
-def test_launch_that_is_closed_is_cancelled_and_leaves_nothing(stage: Stage) -> None:
-    stage.faults("hang")
-
-    async def main() -> None:
-        async with Processes(stage.root / "run") as processes:
-            job = Job("token", PROMPT, stage.repo, limits=LIMITS)
-            run = stage.agent(acp.COPILOT, lend(processes)).run(job)
-            async for event in run:
-                if isinstance(event, AgentRaw) and event.kind == "session":
-                    break
-            await run.aclose()
-            assert not stage.at_work()
-
-    asyncio.run(main())

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import subprocess
-import sys
 import uuid
-from contextlib import aclosing
 
 import pytest
 from msgspec.structs import replace
@@ -16,8 +10,7 @@ from msgspec.structs import replace
 from segue.agents.cursor_cloud.api import RunRef
 from segue.domain.events import AgentStarted, AgentUsage
 from segue.domain.job import Mode
-from tests.agents.cloud_place import DEADLINE, FOLLOW_UP, KEY, LAUNCH, LOOK, REPO, CloudPlace, git, wait_for
-from tests.agents.items import outcome
+from tests.agents.cloud_place import FOLLOW_UP, LAUNCH, LOOK, REPO, CloudPlace, git
 
 
 def test_launch_is_watched_to_its_branch(cloud: CloudPlace) -> None:
@@ -94,54 +87,6 @@ def test_launch_whose_answer_is_lost_is_found_again(cloud: CloudPlace, fault: st
     assert ended.outcome.failure is None
     assert cloud.launched == 1
     assert ended.facts["adopted"] is (fault == "reset_after")
-
-
-_LAUNCHER = """
-import asyncio, sys
-from pathlib import Path
-from tests.agents.cloud_place import CloudPlace
-
-async def main(url, folder, token):
-    place = CloudPlace(url, Path(folder), None)
-    async with place.agent() as agent:
-        async for event in agent.run(place.job(token=token)):
-            print(event.type, flush=True)
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-@pytest.mark.parametrize("when", ["asked", "answered"])
-def test_killed_in_the_middle_of_a_launch_there_is_exactly_one_agent(cloud: CloudPlace, when: str) -> None:
-    cloud.plays(hold=True)
-    if when == "asked":
-        cloud.post("/_sim/faults", [{"on": LAUNCH, "delay": 1.0}])
-    job = cloud.job()
-    child = subprocess.Popen(
-        [sys.executable, "-c", _LAUNCHER, cloud.url, str(cloud.folder), job.token],
-        env=os.environ | {"CURSOR_API_KEY": KEY},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    if when == "answered":
-        assert child.stdout.readline().strip() == "agent.started"
-    else:
-        wait_for(lambda: cloud.asked(LAUNCH))
-    child.send_signal(signal.SIGKILL)
-    child.wait(DEADLINE)
-    child.stdout.close()
-
-    async def resume() -> None:
-        async with cloud.agent() as agent, aclosing(agent.run(job)) as events:
-            assert isinstance(await anext(events), AgentStarted)
-            await asyncio.to_thread(cloud.post, "/_sim/release")
-            rest = [event async for event in events]
-        assert outcome(rest).failure is None
-
-    asyncio.run(resume())
-    assert cloud.launched == 1
-    assert len([seen for seen in cloud.asked(LAUNCH) if seen["status"] == 201]) <= 1
 
 
 def test_follow_up_goes_on_in_the_same_agent(cloud: CloudPlace) -> None:

@@ -198,13 +198,6 @@ def test_what_is_missing(codex: StandIn, tmp_path: Path) -> None:
     assert agent(services, config=['model_provider="local"']).check() == []
     codex.says([], status="Logged in using ChatGPT")
     assert agent(services).check() == []
-    codex.says([], version="codex 1")
-    (problem,) = agent(services).check()
-    assert problem.exit_code == 5
-    assert "is not Codex" in problem.message
-    (problem,) = agent(services, agent_cmd="codex-9").check()
-    assert problem.exit_code == 5
-    assert "npm install -g @openai/codex" in problem.fix
 
 
 def session_file(home: Path, used: float, resets: float, total: int = 500) -> None:

@@ -35,6 +35,14 @@ _STDERR_CHARS = 2000
 _TRACE = re.compile(r"\s+at \S|[\s\]\[(){},;^]*$|Node\.js v\d")
 """Lines that a crashing program of JavaScript prints around its error."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_BY_STATUS = {
+    401: FailureKind.AUTH,
+    402: FailureKind.USAGE_LIMIT,
+    403: FailureKind.AUTH,
+    404: FailureKind.NOT_STARTED,
+    413: FailureKind.CONTEXT,
+    429: FailureKind.RATE_LIMIT,
+}
 _LIMITED = (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT)
 
 
@@ -85,6 +93,13 @@ def explain_last_words(text: str, now: float) -> Failure | None:
 def meaning_of(sentence: str) -> FailureKind | None:
     """Return what a sentence says about a failure: money, key, pace, length, turns or an outage."""
     return next((kind for kind, pattern in _meanings() if pattern.search(sentence)), None)
+
+
+def kind_of_status(status: Any) -> FailureKind | None:
+    """Return what the HTTP status of a service means; None if it says nothing by itself."""
+    if isinstance(status, int) and 500 <= status < 600:
+        return FailureKind.OUTAGE
+    return _BY_STATUS.get(status) if isinstance(status, int) else None
 
 
 def plain(text: str) -> str:

@@ -20,7 +20,7 @@ from segue.domain.amounts import format_count, list_some
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing
 from segue.domain.proof import Seal
 from segue.domain.workspace import Snapshot
-from segue.ports import Agent, Capabilities, Installation, Problem
+from segue.ports import UNKNOWN_LOGIN, Agent, Capabilities, Installation, Problem
 from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
 from segue.runtime.first_run import suggest_check
@@ -68,7 +68,8 @@ class AgentReport(Struct, frozen=True):
     def summary(self) -> str:
         """Everything known about the agent, on one line."""
         unasked = "not asked: agents can write it" if self.program and reach().has(self.program) else ""
-        known = (" ".join(self.problems), self.version, self.login, self.program, unasked)
+        login = "login not known" if self.login == UNKNOWN_LOGIN else self.login
+        known = (" ".join(self.problems), self.version, login, self.program, unasked)
         return " · ".join(filter(None, known)) or "ready"
 
 

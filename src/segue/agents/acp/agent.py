@@ -50,9 +50,9 @@ class AcpOptions(Options, frozen=True):
     """Variables to set. Secrets belong in pass_env."""
     pass_env: list[str] = []
     """Environment variables that the agent may see, besides the profile's."""
-    permissions: ToolPolicy | None = None
+    permissions: ToolPolicy = "all"
     """What is allowed in edit mode when the agent asks: `all`, `edits` (reading and changing files) or
-    `read`; the profile's if unset."""
+    `read`; in plan and ask mode only reading is."""
     modes: ModeNames = ModeNames()
     auth_method: str | None = None
     """The authentication method, if the agent asks for one."""
@@ -80,7 +80,6 @@ class AcpAgent:
             follow_up=True,
             streams=True,
             reports_usage=profile.reports_usage,
-            reports_cost=profile.reports_cost,
         )
         install = f"Install it: {profile.install}" if profile.install else ""
         title = profile.title or name
@@ -110,22 +109,13 @@ class AcpAgent:
         argv = part_command("segue.agents.acp.child")
         variables = self._variables(job, folder)
         own = Places((folder, *in_home(*self._profile.home)), tuple(program_places(self._argv(), variables)))
-        begun = folder / "begun"
-        times = {"not_before": self._not_before(job, begun), "begun": str(begun)}
-        stdin = json.dumps({**self._document(job), **times})
+        begun = str(folder / "begun") if self._profile.one_launch_a_minute else None
+        stdin = json.dumps({**self._document(job), "begun": begun})
         return make_command(job, argv, self._passed(), variables, stdin, own)
-
-    def _not_before(self, job: Job, begun: Path) -> float:
-        """Return when the session may be continued; the driver notes when it began or continued one."""
-        if not (self._profile.one_launch_a_minute and job.session and begun.exists()):
-            return 0.0
-        return (begun.stat().st_mtime // 60 + 1) * 60
 
     def _document(self, job: Job) -> dict[str, object]:
         """Return the document that the driver reads."""
         profile, options = self._profile, self._options
-        policies = structs.asdict(profile.permissions)
-        policies["edit"] = options.permissions or policies["edit"]
         by_option = job.model if not (profile.model.args or profile.model.env) else None
         return {
             "argv": [*self._argv(), *self._model_arguments(job.model), *options.extra_args],
@@ -134,7 +124,7 @@ class AcpAgent:
             "session": job.session,
             "mode": {"name": getattr(self._modes, job.mode.value), "option": profile.mode_option},
             "model": {"name": by_option, "option": profile.model.option},
-            "policy": policies[job.mode.value],
+            "policy": options.permissions if job.mode is Mode.EDIT else "read",
             "auth_method": options.auth_method or profile.auth_method,
             "prompt": job.prompt.text,
             "retry_text": profile.retry_text,
@@ -151,8 +141,7 @@ class AcpAgent:
     def _variables(self, job: Job, folder: Path) -> dict[str, str]:
         profile = self._profile
         own = profile.own_env if self._options.own_config_dir and self._key() else {}
-        if own or profile.files:
-            folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         chosen = {profile.model.env: job.model} if profile.model.env and job.model else {}
         given = profile.env | own | (profile.read_env if job.mode is not Mode.EDIT else {})
         filled = {name: value.replace("{folder}", str(folder)) for name, value in given.items()}

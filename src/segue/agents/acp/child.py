@@ -10,7 +10,7 @@ child, talks to it, and prints one JSON line for everything it sees:
     {"type": "thought", "text": …}
     {"type": "tool", "state": "started" | "updated" | "completed", "name": …, "input": …, …}
     {"type": "permission", "name": …, "allowed": true | false, …}
-    {"type": "usage" | "plan" | "raw", …}
+    {"type": "usage" | "retry" | "wait" | "raw", …}
     {"type": "lost", "bytes": …}             a line that is too long to be read
     {"type": "result", "stop_reason": …}     at the end of its turn, or
     {"type": "error", "stage": …, "code": …, "message": …}   or
@@ -41,7 +41,7 @@ _LINE_BYTES = 64 * 1024 * 1024
 _WAITING_LINES = 1000
 _STDERR_BYTES = 64 * 1024
 _CANCEL_SECONDS = 1.0
-_END_SECONDS = 2.0
+_END_SECONDS = 5.0
 """Seconds between the steps that stop the agent after its turn."""
 _STDERR_SECONDS = 2.0
 

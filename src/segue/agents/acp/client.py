@@ -6,7 +6,6 @@ terminal: agents have their own tools for both.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ _PAUSES = (0.5, 5.0)
 _METHOD_NOT_FOUND = -32601
 _FOR_PEOPLE = (
     *("user_message_chunk", "available_commands_update", "session_info_update", "config_option_update"),
+    *("plan", "current_mode_update"),
 )
 _SILENCE = 1.0
 _OPEN_TOOLS = 1000
@@ -77,12 +77,6 @@ class AcpClient:
             "tool_call": self._tool,
             "tool_call_update": self._tool,
             "usage_update": lambda update, _inner: self._print({"type": "usage", "update": shrink(update)}),
-            "plan": lambda update, _inner: self._print(
-                {"type": "plan", "entries": shrink(update.get("entries"))}
-            ),
-            "current_mode_update": lambda update, _inner: self._print(
-                {"type": "mode", "mode": shrink(update.get("currentModeId"))}
-            ),
             **dict.fromkeys(_FOR_PEOPLE, lambda _update, _inner: None),
         }
 
@@ -165,9 +159,8 @@ class AcpClient:
             if how == "load":
                 self._await_silence()
         self._print({"type": "session", "id": self._session, "how": how, "replayed": self._replayed})
-        if begun := self._job.get("begun"):
-            with contextlib.suppress(OSError):
-                Path(begun).touch()
+        if self._job["begun"]:
+            Path(self._job["begun"]).touch()
         return answer
 
     def _await_silence(self) -> None:
@@ -201,7 +194,11 @@ class AcpClient:
         return found
 
     def _wait(self) -> None:
-        pause = min(self._job["not_before"] - time.time(), _LONGEST_PAUSE)
+        """Wait for the next minute after the last session, where the agent needs that."""
+        begun = Path(self._job["begun"] or "")
+        if not begun.is_file():
+            return
+        pause = min((begun.stat().st_mtime // 60 + 1) * 60 - time.time(), _LONGEST_PAUSE)
         if pause > 0:
             self._print({"type": "wait", "seconds": round(pause, 1)})
             time.sleep(pause)

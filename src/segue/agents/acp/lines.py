@@ -16,13 +16,12 @@ from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_event
 from segue.agents.local.usage import SessionUsage
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink
-from segue.agents.why_failed import explain_text, plain
+from segue.agents.why_failed import explain_text, kind_of_status, plain
 from segue.domain.events import AgentTool, AgentUsage, Event
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.text import AnswerText
 
-_STATUS = re.compile(r"(?:^|\b(?:status|code|error|api)\W{1,6}(?:code\W{1,3})?)([45]\d\d)\b", re.IGNORECASE)
 _STAGES = {
     "start": "it could not be started",
     "initialize": "it does not speak the protocol as expected",
@@ -99,22 +98,13 @@ def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]
     """Judge by the words, because they say more, or by the code, which may be that of the service."""
     if known := explain_text(said, now):
         return known.kind, known.until
-    found = _STATUS.search(said)
-    status = int(found[1]) if found else 0
-    if isinstance(code, int) and 400 <= code < 600:
-        status = code
-    if code == AUTH_REQUIRED or status in (401, 403) or "AuthError" in said:
+    if code == AUTH_REQUIRED or "AuthError" in said:
         return FailureKind.AUTH, None
-    if status == 402:
-        return FailureKind.USAGE_LIMIT, reset_time(said, now)
-    if status == 429:
-        return FailureKind.RATE_LIMIT, reset_time(said, now)
-    if status in _BY_STATUS:
-        return _BY_STATUS[status], None
-    return (FailureKind.OUTAGE if status >= 500 else FailureKind.UNKNOWN), None
+    kind = kind_of_status(code) or FailureKind.UNKNOWN
+    is_limit = kind in (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT)
+    return kind, reset_time(said, now) if is_limit else None
 
 
-_BY_STATUS = {404: FailureKind.NOT_STARTED, 413: FailureKind.CONTEXT}
 _READING = {"Read", "Search", "Think", "WebSearch", "WebFetch"}
 _DETAILS = ("kind", "title")
 _ENDS = {"start", "session", "tool", "result", "error", "died"}
@@ -163,7 +153,7 @@ class AcpLines:
                 "usage": self._read_cost,
                 "raw": self._read_raw,
                 "lost": self._read_lost,
-                **dict.fromkeys(("start", "plan", "mode", "retry", "wait"), lambda line: [raw_event(line)]),
+                **dict.fromkeys(("start", "retry", "wait"), lambda line: [raw_event(line)]),
                 **dict.fromkeys(("result", "error", "died"), self._read_last),
             },
             self._note_kind,

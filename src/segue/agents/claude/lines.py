@@ -16,7 +16,7 @@ from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader, raw_event, read_id, start_tool, thinking_event
 from segue.agents.local.usage import SessionUsage
 from segue.agents.local.values import Json, as_count, as_list, as_money, as_table, as_text, clip, shrink
-from segue.agents.why_failed import explain_text, meaning_of
+from segue.agents.why_failed import explain_text, kind_of_status, meaning_of
 from segue.domain.events import AgentUsage, Event
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
@@ -40,12 +40,8 @@ _BY_API_ERROR = {
     "max_output_tokens": (FailureKind.TRUNCATED, "Claude's answer was cut at the model's longest output"),
 }
 _BY_STATUS = {
-    401: (FailureKind.AUTH, ""),
-    402: (FailureKind.USAGE_LIMIT, ""),
-    403: (FailureKind.AUTH, ""),
-    404: (FailureKind.NOT_STARTED, "Claude's service does not know the model, or what it was asked for"),
-    413: (FailureKind.CONTEXT, "the request is too large for Claude's service"),
-    429: (FailureKind.RATE_LIMIT, ""),
+    404: "Claude's service does not know the model, or what it was asked for",
+    413: "the request is too large for Claude's service",
 }
 
 
@@ -82,12 +78,11 @@ def _judge(result: Json, said: str) -> tuple[FailureKind, str]:
     if meaning_of(said) is FailureKind.CONTEXT:
         return FailureKind.CONTEXT, "the conversation has become too long for the model"
     status = result.get("api_error_status")
-    if isinstance(status, int) and status >= 500:
-        return FailureKind.OUTAGE, "Claude's service is in trouble"
     if status == 403 and meaning_of(said) is FailureKind.USAGE_LIMIT:
         return FailureKind.USAGE_LIMIT, ""  # of the plan: another key is no help
     if isinstance(status, int) and status:
-        return _BY_STATUS.get(status) or (meaning_of(said) or FailureKind.UNKNOWN, "")
+        kind = kind_of_status(status) or meaning_of(said) or FailureKind.UNKNOWN
+        return kind, "Claude's service is in trouble" if status >= 500 else _BY_STATUS.get(status, "")
     if found := FAILURES.find_sentence(said):
         return found[0], found[1]
     # An error of its service without a status came in the middle of an answer.
@@ -100,22 +95,6 @@ _MOMENT = 1.0
 _AFTER_RESULT = 60.0
 """Seconds of silence after a result, while a command runs in the background."""
 _INIT = ("cwd", "model", "permissionMode", "tools", "mcp_servers", "apiKeySource", "claude_code_version")
-_SYSTEM = {
-    "init",
-    "status",
-    "api_retry",
-    "permission_denied",
-    "model_fallback",
-    "compact_boundary",
-    "background_tasks_changed",
-    "task_started",
-    "task_updated",
-    "task_progress",
-    "task_notification",
-    "hook_started",
-    "hook_progress",
-    "hook_response",
-}
 _READING = {"Read", "Grep", "Glob", "LS", "WebSearch", "WebFetch", "ToolSearch", "TodoWrite", "TaskOutput"}
 _MODEL_TOKENS = {
     "input_tokens": "inputTokens",
@@ -195,8 +174,6 @@ class ClaudeLines:
 
     def _read_system(self, line: Json) -> list[Event]:
         subtype = as_text(line.get("subtype"))
-        if subtype not in _SYSTEM:
-            return self._lines.keep_unknown(line)
         if subtype == "init":
             self.is_finished = False
             self._lines.model = as_text(line.get("model")) or self._lines.model

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.agents.limits import read_instant, reset_at
+from segue.agents.limits import reset_at
 from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
@@ -52,21 +52,18 @@ def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
     lines = read_end(place, _TAIL_BYTES).decode("utf-8", "replace").splitlines()
     used: Usage | None = None
     windows: Json = {}
-    said = now
     error = ""
     for line in lines:  # what is said last counts
         if '"token_count"' not in line and '"task_complete"' not in line:
             continue
-        event = parse_object(line) or {}
-        payload = as_table(event.get("payload"))
+        payload = as_table((parse_object(line) or {}).get("payload"))
         if payload.get("type") == "token_count":
             used = _read_total(payload) or used
-            if limits := as_table(payload.get("rate_limits")):
-                windows, said = limits, read_instant(event.get("timestamp")) or now
+            windows = as_table(payload.get("rate_limits")) or windows
         elif payload.get("type") == "task_complete":
             kind = as_table(payload.get("error")).get("codex_error_info")  # some kinds have details
             error = next(iter(kind), "") if isinstance(kind, dict) else as_text(kind)
-    return SessionFacts(used, _read_limits(windows, said, now), error)
+    return SessionFacts(used, _read_limits(windows, now), error)
 
 
 def _read_total(payload: Json) -> Usage | None:
@@ -77,18 +74,14 @@ def _read_total(payload: Json) -> Usage | None:
     return found if found.tokens else None
 
 
-def _read_limits(windows: Json, said: float, now: float) -> float | None:
-    """Return when the last limit ends that is used up; `said`: when this was said."""
-    ends = (_read_end(as_table(window), said, now) for window in windows.values())
-    return max((end for end in ends if end is not None), default=None)
-
-
-def _read_end(window: Json, said: float, now: float) -> float | None:
-    used, seconds = window.get("used_percent"), window.get("resets_in_seconds")
-    if not isinstance(used, int | float) or used < _FULL:
-        return None
-    at = said + seconds if isinstance(seconds, int | float) else window.get("resets_at")
-    return reset_at(at, now)
+def _read_limits(windows: Json, now: float) -> float | None:
+    """Return when the last limit ends that is used up."""
+    ends = []
+    for window in map(as_table, windows.values()):
+        used = window.get("used_percent")
+        if isinstance(used, int | float) and used >= _FULL:
+            ends.append(reset_at(window.get("resets_at"), now))
+    return max(filter(None, ends), default=None)
 
 
 LOGIN = "Run `codex login`, or set CODEX_API_KEY; `codex exec` does not read OPENAI_API_KEY."

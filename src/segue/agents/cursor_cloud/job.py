@@ -25,7 +25,8 @@ from segue.agents.cursor_cloud.errors import (
 )
 from segue.agents.cursor_cloud.v0 import CloudV0
 from segue.agents.cursor_cloud.v1 import CloudV1
-from segue.agents.local.values import TEXT_CHARS, clip, split
+from segue.agents.local.output import split
+from segue.agents.local.values import TEXT_CHARS, clip
 from segue.domain.errors import AGAIN, CredentialsError, SegueError, ServiceAway
 from segue.domain.events import AgentRaw, AgentStarted, AgentText, AgentUsage, Event
 from segue.domain.job import Job, Mode
@@ -73,7 +74,6 @@ class CloudJob:
         self._wait: Wait | None = None
         self._look = Look(Status.UNKNOWN, "")
         self._failure: Failure | None = None
-        self._words: set[str] = set()
         self._looks_in_vain = 0
         """How many looks in a row were told that there is no such run, or that it is not ours to see."""
 
@@ -244,6 +244,7 @@ class CloudJob:
 
     async def _look_at(self, ref: RunRef) -> list[Event]:
         """Look at the run; return what is new. A single refusal proves nothing: the run is paid for."""
+        before = self._look.word
         try:
             self._look = await self._api.look(ref, self._deadline)
         except CloudError as error:
@@ -258,17 +259,8 @@ class CloudJob:
         if self._is_adopted and self._look.age is not None:  # it has worked for a while already
             end = loop_time() - self._look.age + self._job.limits.wall
             self._deadline = max(end, self._began + _LOOK_SECONDS)
-        return [*self._note_answer(), *self._show_status()]
-
-    def _show_status(self) -> list[Event]:
-        """Return the event of a status that was not seen before."""
-        look, new = self._look, self._look.word not in self._words and len(self._words) < 20
-        self._words.add(look.word)
-        status = {"status": clip(look.word, 100)}
-        if not new or look.status is not Status.UNKNOWN:
-            return [AgentRaw("status", data=status)] if new else []
-        note = "unknown status; it is watched until its deadline"
-        return [AgentRaw("unknown_status", data={**status, "note": note})]
+        status = AgentRaw("status", data={"status": clip(self._look.word, 100)})
+        return [*self._note_answer(), *([status] if self._look.word != before else [])]
 
     async def _end_late(self, ref: RunRef) -> Failure | None:
         """Stop a run whose time is up, and look once more: that may have been too late or had no effect."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from segue.agents.local.launch import ProcessEnd
-from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink, split
+from segue.agents.local.output import split
+from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 

@@ -15,14 +15,11 @@ from segue.agents.local.launch import NOTHING, make_command
 from segue.domain.errors import CredentialsError, ToolMissing
 from segue.domain.job import Job
 from segue.domain.options import OptionError
-from segue.ports import Installation, Problem
+from segue.ports import UNKNOWN_LOGIN, Installation, Problem
 from segue.system.process.capture import PROBE_SECONDS, Captured, probe
 from segue.system.process.processes import Command, inside_environment
 from segue.system.programs import find_inside, reach
 from segue.system.sandbox.policy import Places
-
-UNKNOWN_LOGIN = "not known"
-"""The login of a program that cannot be asked."""
 
 
 class Program(Struct, frozen=True):
