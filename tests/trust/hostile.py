@@ -62,6 +62,7 @@ def trapped(place: Place) -> Iterator[Trap]:
 def settings(trap: Trap) -> None:
     """Name a program or an address wherever a setting takes one."""
     run, url, database = json.dumps(trap.program), trap.address(), trap.address("postgresql")
+    notify = trap.address("json")
     (trap.place.repo / "segue.toml").write_text(f"""
 agent = "mine,claude"
 source = "plan.md"
@@ -80,8 +81,7 @@ diagnostics.allow = [{run}]
 rls.database_url = "{database}/x"
 judge.base_url = "{url}"
 judge.api_key_env = "PGPASSWORD"
-notify.webhook.url = "{url}"
-notify.desktop.enabled = true
+notify.urls = ["{notify}"]
 bridge.relay_url = "{url}"
 provider.models = [{{ name = "x", model = "claude-cli/opus", params = {{ api_base = "{url}" }} }}]
 agents.claude.agent_cmd = {run}

@@ -18,9 +18,7 @@ from segue.domain.errors import ToolMissing, UsageError
 from segue.domain.run import Run
 from segue.domain.source import SourceHistory
 from segue.runtime import registry
-from segue.runtime.history import read_history
 from segue.sources.recognise import recognise
-from segue.sources.recorded import RecordedSource
 from segue.store.address import check_address, is_postgres, sqlite_path
 from segue.system.files import check_writable, private_folder, write_error
 from segue.system.programs import keep_out
@@ -31,6 +29,7 @@ from segue.system.secrets import secret_folder
 if TYPE_CHECKING:
     from segue.domain.task import TaskKind
     from segue.ports import Source, SourceRequest
+    from segue.sources.recorded import RecordedSource
     from segue.store.database import Database
     from segue.store.store import Store
     from segue.system.process.processes import Processes
@@ -170,6 +169,8 @@ class App(Struct, frozen=True):
         return self._open_source(request, run.spec.source_kind)
 
     def _open_source(self, request: SourceRequest, name: str) -> RecordedSource:
+        from segue.sources.recorded import RecordedSource
+
         kind_of_source: type[Source] = registry.load("sources", name)
         opened = kind_of_source.open(self._with_options(request, name))
         source = registry.check_members("sources", name, opened)
@@ -181,6 +182,8 @@ class App(Struct, frozen=True):
         database = self.database()
         if not is_postgres(database) and not sqlite_path(database).exists():
             return SourceHistory()
+        from segue.runtime.history import read_history
+
         with self.store(read_only=True) as store:
             return read_history(store, key)
 

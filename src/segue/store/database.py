@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import Struct
 
 from segue.domain.amounts import describe_until
-from segue.domain.errors import StoreError
+from segue.domain.errors import StoreAway
 from segue.store.encoding import escape
 from segue.system.retry import pauses
 
@@ -42,7 +42,7 @@ class QueryLimits(Struct, frozen=True):
     seconds: float
 
 
-class Disconnected(StoreError):
+class Disconnected(StoreAway):
     """The connection broke: the transaction may or may not have been committed."""
 
 

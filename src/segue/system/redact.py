@@ -15,8 +15,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-import msgspec
-
 from segue.domain.text import strip_control
 
 T = TypeVar("T")
@@ -117,6 +115,8 @@ class Redactor:
 
     def struct(self, value: T) -> T:
         """Return a typed value without secrets."""
+        import msgspec  # small programs read this module with the standard library alone
+
         return msgspec.convert(self.data(msgspec.to_builtins(value)), type(value))
 
     def _find(self, text: str) -> list[Span]:
