@@ -113,12 +113,6 @@ class FeatureTable(NamedTuple):
 
     where: str
     """Its type: a class of `Options`, or a dict whose keys are names."""
-    meaning: str
-    """The risk that `segue trust` shows for it: "serves agents as models"."""
-    harmless: tuple[str, ...] = ()
-    """Its settings that take effect without trust."""
-    confined: tuple[str, ...] = ()
-    """Its settings that have no effect outside of a run: whoever submits one to a fleet may choose them."""
     paths: tuple[str, ...] = ()
     """Its settings that name a file, relative to the configuration file that sets them."""
     agents: tuple[str, ...] = ()
@@ -129,33 +123,22 @@ class FeatureTable(NamedTuple):
     """Whether its keys are names: an environment variable spells their dashes as underscores."""
 
 
-_ELSEWHERE = "lets agents elsewhere run commands here"
-_MODELS = "serves agents as models"
-_SERVICES = "sends work and questions to services, with your keys"
-_NOTIFIES = "sends notifications"
-
 TABLES: Mapping[str, FeatureTable] = {
     "bridge": FeatureTable(
         "segue.features.bridge.options:BridgeSettings",
-        _ELSEWHERE,
         paths=("relay_token_file",),
         agents=("subagent", "allow_agents"),
     ),
-    "worker": FeatureTable(
-        "segue.features.fleet.options:WorkerSettings", "lets this machine work for a fleet", personal=True
-    ),
-    "provider": FeatureTable("segue.features.litellm.options:ProviderSettings", _MODELS),
-    "profiles": FeatureTable("segue.features.litellm.options:Profiles", _MODELS, named=True),
-    "notify": FeatureTable("segue.features.notify.options:NotifySettings", _NOTIFIES),
+    "worker": FeatureTable("segue.features.fleet.options:WorkerSettings", personal=True),
+    "provider": FeatureTable("segue.features.litellm.options:ProviderSettings"),
+    "profiles": FeatureTable("segue.features.litellm.options:Profiles", named=True),
+    "notify": FeatureTable("segue.features.notify.options:NotifySettings"),
     "relay": FeatureTable(
         "segue.features.relay.options:RelaySettings",
-        _ELSEWHERE,
         personal=True,
     ),
     "rls": FeatureTable(
         "segue.features.supabase.rls.options:RlsOptions",
-        _SERVICES,
-        confined=("enabled", "schemas", "timeout"),
     ),
 }
 """Name → a table of settings of a feature."""

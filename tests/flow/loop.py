@@ -233,8 +233,6 @@ class Loop:
     agent_judge: ReadVerdict | None = None
     """Reads the answers of an agent that judges."""
     roles: Mapping[Role, Sequence[FunctionAgent]] = field(default_factory=dict)
-    stronger: Mapping[TaskKind, Sequence[FunctionAgent]] = field(default_factory=dict)
-    """Who takes over when the work is refused."""
     events: list[Recorded] = field(default_factory=list)
     observers: Sequence[Observer] = ()
     view: RunView = field(default_factory=RunView)
@@ -282,7 +280,6 @@ class Loop:
                     journal=journal,
                     source=self.source,
                     agents={**dict.fromkeys(Role, chain), **own},
-                    stronger={kind: tuple(map(ChosenAgent, them)) for kind, them in self.stronger.items()},
                     workspace=repo,
                     policy=self.policy,
                     launcher=Launcher(

@@ -122,7 +122,7 @@ def test_no_cloud_agent_is_chosen_unasked(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_roles_and_fallbacks(tmp_path: Path) -> None:
-    found = plan(tmp_path, agent="scripted:big,command", model="small", roles={"execute": None})
+    found = plan(tmp_path, agent="scripted:big,command", model="small")
     assert found.chains[Role.EXECUTE] == (AgentChoice("scripted", "big"), AgentChoice("command", "small"))
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from segue.config.trust import explain, is_confined, is_harmless
 from segue.domain.errors import SourceError, ToolMissing
 from segue.plugins import (
     CALLS,
@@ -131,14 +130,6 @@ def test_all_that_the_tables_name_can_be_imported() -> None:
     named += [where for names in (EVENTS, OBSERVERS, EXAMINERS, CALLS) for where in names.values()]
     assert all(map(import_name, named))
     assert all(map(importlib.import_module, PAGES))
-
-
-def test_trust_knows_what_a_table_of_a_feature_may_do() -> None:
-    for name, table in TABLES.items():
-        assert not is_harmless(f"{name}.anything", "x")
-        assert all(is_harmless(f"{name}.{one}", "x") for one in table.harmless)
-        assert all(is_confined(f"{name}.{one}", "x") for one in (*table.harmless, *table.confined))
-        assert explain([f"{name}.anything"]) == {table.meaning: [f"{name}.anything"]}
 
 
 @pytest.mark.parametrize("words", ["--help", "--version"])

@@ -79,7 +79,7 @@ def figures(view: RunView) -> dict[str, Any]:
         for task in view.tasks.values()
     }
     usage = view.usage
-    return {"run": (view.launches, usage.tokens, usage.cost_usd, view.work.ms / 1000), "tasks": tasks}
+    return {"run": (view.launches, usage.tokens, usage.cost_usd, view.clock.ms / 1000), "tasks": tasks}
 
 
 def shown(used: dict[str, Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def compare_summary(view: RunView) -> None:
     total = task_lines(view, None, False, brief=False)[-1]
     used = view.usage
     for known in (
-        format_duration(view.work.ms / 1000),
+        format_duration(view.clock.ms / 1000),
         f"{view.launches} launch",
         format_cost(used.cost_usd),
         view.describe_spent(0),

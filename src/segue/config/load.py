@@ -181,7 +181,7 @@ def _examine(files: list[Layer], allowed: bool) -> ProjectFile | None:
     for layer in files:
         if layer.of_project:
             project = trust.examine(Path(layer.origin), present_names(layer.values))
-            return replace(project, held=(), removed=()) if allowed else project
+            return replace(project, is_trusted=True) if allowed else project
     return None
 
 
@@ -194,7 +194,7 @@ def _left_out(project: ProjectFile | None) -> Callable[[str, Any], bool]:
     unknown = {path.split(".")[1] for path in held if path.startswith("acp.")}
 
     def is_left_out(path: str, value: Any) -> bool:
-        names_agents = path == "agent" or path.startswith(("roles.", "escalate_to."))
+        names_agents = path == "agent" or path.startswith("roles.")
         return path in held or (names_agents and any(name in str(value) for name in unknown))
 
     return is_left_out

@@ -109,8 +109,8 @@ def read_agent_options(given: Sequence[str]) -> tuple[str | None, dict[str, str]
     everything, roles = None, {}
     for choice in given:
         role, equals, names = choice.partition("=")
-        if not equals:
-            everything = choice
+        if not equals or role.strip() == Role.EXECUTE:
+            everything = names.strip() or choice
         elif role.strip() in list(Role):
             read_chain(names)
             roles[role.strip()] = names.strip()

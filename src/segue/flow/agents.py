@@ -65,13 +65,6 @@ AgentChain = Sequence[ChosenAgent]
 """Who plays a role: the preferred one first, then those to fall back on."""
 
 
-def make_ladder(chain: AgentChain, stronger: AgentChain, escalates: bool) -> AgentChain:
-    """Return who may do a task, the weakest first; nobody where nobody stronger takes over."""
-    more = tuple(by for by in stronger if by not in chain)
-    ladder = (*(chain if escalates else chain[:1]), *more)
-    return ladder if len(ladder) > 1 else ()
-
-
 def chain_from(ladder: AgentChain, chain: AgentChain, rung: int) -> AgentChain:
     """Return who makes the next attempt, and who takes over where that one cannot work now."""
     place = min(rung, len(ladder) - 1)

@@ -31,7 +31,7 @@ async def start_again(context: RunContext, task: Task, end: str) -> None:
     if state is StepState.FAILED:
         steps = journal.steps(folder)
         ended = journal.recorded(end, EndOutput)
-        rung = next_rung(context, task, steps, ended.output.reason if ended is not None else "")
+        rung = next_rung(context, steps, ended.output.reason if ended is not None else "")
         rung = replace(rung, brought=ended.output.brought if ended is not None else rung.brought)
         keeps = {*STEPS} if context.lane is None and _others_began(context, folder) else {"base", *STEPS}
         bases = [step for step in steps if step.phase == "base" and step.state is StepState.DONE]

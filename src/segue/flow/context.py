@@ -17,7 +17,7 @@ from segue.domain.scenario import Scenario
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Evidence, Verdict
 from segue.domain.workspace import Workspace
-from segue.flow.agents import AgentChain, Launcher, Series, chain_from, make_ladder
+from segue.flow.agents import AgentChain, Launcher, Series, chain_from
 from segue.flow.lanes import Seat, Seats
 from segue.flow.launch import Attempts
 from segue.flow.phase import Flow, Phase
@@ -44,8 +44,6 @@ class Policy(Struct, frozen=True):
     continue_after_failure: bool | None = False
     """Whether tasks are run that do not depend on one that needs a human; None: not by cloud agents, each of
     which starts from the branch of the one before."""
-    max_failures: int | None = None
-    """Failed tasks in a row after which the run stops nevertheless."""
     require: Level | None = None
     """The least level of proof that a task must reach; None: what the checks and the judge say is enough."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
@@ -54,8 +52,6 @@ class Policy(Struct, frozen=True):
     """Whether somebody who never sees the work writes tests for it."""
     gates: tuple[str, ...] = ()
     """Where the run waits for a person: after a `checkpoint`, after each `task`."""
-    handover_bytes: int = 4096
-    """How much an agent is told of earlier tasks; 0: nothing."""
     escalate: bool = False
     """Whether the next agent of the chain takes over when the work is refused."""
     resolutions: int = 2
@@ -128,8 +124,7 @@ class Building(Struct, frozen=True):
     diagnostics: tuple[str, ...]
     """The beginnings of the commands a judge may ask for."""
     run_diagnostic: RunCommand
-    replan: Literal["caveats", "always", "never"]
-    replans: int
+    replans: int = 10
     """How often the plan may be reconsidered in one run."""
 
 
@@ -171,8 +166,6 @@ class RunContext(Struct, frozen=True):
     view: RunView
     """What the run has done so far; every event of the journal is applied to it."""
     checking: Checking
-    stronger: Mapping[TaskKind, AgentChain] = field(default_factory=dict)
-    """Who takes over when the work is refused, by the kind of the task."""
     redact: Callable[[str], str] = str
     reviewing: Reviewing | None = None
     judging: Judging | None = None
@@ -250,13 +243,13 @@ class RunContext(Struct, frozen=True):
         )
         return Attempts(self.launcher, series, state.launched)
 
-    def ladder(self, task: Task) -> AgentChain:
-        """Return who may do a task, the weakest first; nobody where nobody stronger takes over."""
-        stronger = self.stronger.get(task.kind, ())
-        return make_ladder(self.agents[Role.EXECUTE], stronger, self.policy.escalate)
+    def ladder(self) -> AgentChain:
+        """Return the agents that may do a task, the weakest first; none where no stronger one takes over."""
+        chain = self.agents[Role.EXECUTE]
+        return chain if self.policy.escalate and len(chain) > 1 else ()
 
     def _workers(self, state: TaskState) -> AgentChain:
-        chain, ladder = self.agents[Role.EXECUTE], self.ladder(state.task)
+        chain, ladder = self.agents[Role.EXECUTE], self.ladder()
         return chain_from(ladder, chain, state.rung) if ladder else chain
 
     async def emit(self, event: Event, step: str | None = None) -> int:

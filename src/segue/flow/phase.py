@@ -53,9 +53,7 @@ DIAGNOSTIC = Phase("diagnostic", "Diagnostic", within=("verify",))
 RESOLVE = Phase(
     "resolve", "Fix", Role.EXECUTE, edits=True, within=("check", "verify"), settings=("limits.resolutions",)
 )
-REPLAN = Phase(
-    "replan", "Replan", Role.PLAN, in_flows=True, after=("verify",), settings=("replan", "limits.replans")
-)
+REPLAN = Phase("replan", "Replan", Role.PLAN, in_flows=True, after=("verify",), settings=())
 INDEPENDENT = Phase(
     "independent", "Test independently", Role.TEST, in_flows=True, after=("execute", "check", "review")
 )

@@ -162,7 +162,7 @@ class Tally:
         self._context = context
         self._failed: list[tuple[str, str]] = []
         self._place: Path | None = None
-        self._in_a_row = self._done = 0
+        self._done = 0
         self._refused = ""
         self.stuck: set[str] = set()
         """Tasks that failed, and those that wait for them."""
@@ -176,7 +176,7 @@ class Tally:
         if ending.replanned:
             return
         if ending.done:
-            self._done, self._in_a_row = self._done + 1, 0
+            self._done += 1
             return
         self._failed.append((task.key, ending.reason))
         self._place = self._place if len(self._failed) > 1 else place
@@ -184,12 +184,11 @@ class Tally:
             self.asked.add(task.key)
             return
         self.stuck.add(task.key)
-        self._in_a_row += 1
         policy = self._context.policy
         continues = policy.continue_after_failure
         if continues is None:
             continues = not self._context.cloud
-        self.is_enough |= not continues or self._in_a_row == policy.max_failures
+        self.is_enough |= not continues
 
     @property
     def may_reopen(self) -> list[str]:

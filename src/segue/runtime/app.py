@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +27,7 @@ from segue.system.reading import work_tree
 from segue.system.secrets import secret_folder
 
 if TYPE_CHECKING:
+    from segue.domain.task import TaskKind
     from segue.ports import Source, SourceRequest
     from segue.sources.recorded import RecordedSource
     from segue.store.database import Database
@@ -59,6 +60,8 @@ class App(Struct, frozen=True):
     """The user's repository, where `repo` is a copy of it: checks have what is installed there."""
     made_redactor: Redactor | None = None
     """What removes secrets, where that is made once; without it, each use looks for secrets again."""
+    kinds: Mapping[str, TaskKind] = {}
+    """The kinds that a rehearsal gives to tasks, by key or pattern."""
 
     @classmethod
     def load(
@@ -262,7 +265,6 @@ class App(Struct, frozen=True):
                 hide=(*files, *own, *sandbox.hide),
                 state_dir=self.state_dir.absolute(),
                 home=top_of(self.repo),
-                shared=settings.lane_link,
             )
         )
 
@@ -315,7 +317,7 @@ def _check_trust(loaded: LoadedSettings, need: Need) -> None:
     project = loaded.project
     if project is None or project.is_trusted:
         return
-    if need == "all" or any(name in _PLACE for name in (*project.held, *project.removed)):
+    if need == "all" or any(name in _PLACE for name in project.held):
         refuse_unknown(project)
         raise Untrusted(project)
 

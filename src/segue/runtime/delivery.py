@@ -55,10 +55,6 @@ def check_delivery(settings: Settings) -> None:
     if name is None:
         return
     registry.check_name("deliveries", name)
-    if settings.worktree_end == "merge" and not registry.says("deliveries", name, "merges"):
-        raise UsageError(
-            f'delivery = "{name}", but worktree_end = "merge".', kept=_KEPT, hint="Leave one of them out"
-        )
     if settings.commit == "never":
         raise UsageError(
             f'delivery = "{name}" delivers commits, but commit = "never".',
@@ -80,8 +76,7 @@ def delivery_name(app: App, spec: RunSpec) -> str:
     settings = app.loaded.settings
     if settings.delivery is not None:
         return settings.delivery
-    merges = settings.worktree_end == "merge" or (spec.lanes and not settings.worktree)
-    return "merge" if merges else "branch"
+    return "merge" if spec.lanes and not settings.worktree else "branch"
 
 
 async def choose_target(app: App, services: Services, home: Repository, spec: RunSpec) -> tuple[RunSpec, str]:

@@ -132,7 +132,7 @@ def _is_present(report: AgentReport | None) -> bool:
 async def examine(app: App) -> Diagnosis:
     """Check everything a run needs, and judge whether one could start."""
     agents = await asyncio.to_thread(agent_reports, app)
-    chosen = str(app.loaded.settings.agent or app.loaded.settings.roles.execute or "")
+    chosen = str(app.loaded.settings.agent or "")
     chain = [name.partition(":")[0].strip() for name in chosen.split(",")]
     away = any(report.name == chain[0] and "cloud" in report.can for report in agents)
     place = await _look(app)

@@ -69,7 +69,7 @@ def needs_source(app: App, named: str | None) -> bool:
 def needs_agent(app: App) -> bool:
     """Return whether nothing says who does the work."""
     settings = app.loaded.settings
-    return not (settings.agent or settings.roles.execute)
+    return not (settings.agent)
 
 
 def list_sources(app: App) -> list[FoundSource]:

@@ -218,7 +218,7 @@ class _Check:
         self, results: Sequence[CheckResult], examined: dict[str, Examination | None], scope: Scope
     ) -> CheckedWork:
         card = TaskView("", f"Your work since {self._work.compared}", state="done")
-        card.started, card.work_ms = int(self._began * 1000), int((time.time() - self._began) * 1000)
+        card.started, card.clock.ms = int(self._began * 1000), int((time.time() - self._began) * 1000)
         if scope.is_empty:
             card.state = "unchanged"
         elif all(one.ok for one in results):

@@ -51,7 +51,6 @@ class RunPlan(Struct, frozen=True):
     agent: str
     """The agents for everything that no role is named for, as they were written."""
     chains: Mapping[Role, tuple[AgentChoice, ...]]
-    stronger: Mapping[TaskKind, tuple[AgentChoice, ...]]
     """Who takes over when the work is refused, by the kind of the task."""
     judge: str | None
     """Who judges, by name; None: nobody."""
@@ -77,9 +76,7 @@ class RunPlan(Struct, frozen=True):
             commit=settings.commit,
             allow_no_change=settings.allow_no_change,
             escalate=settings.escalate,
-            handover_bytes=settings.limits.handover_bytes,
             continue_after_failure=None if settings.on_failure is None else settings.on_failure == "continue",
-            max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
             resolutions=most_resolutions(settings, planned=self.source.outline is not None),
             require=settings.require,
@@ -216,24 +213,18 @@ def _plan(
     check_proof(settings, flow, listing)
     roles = roles_of(flow, source.outline is not None, judge == "agent")
     chains = {role: choose_agents(app, role, agent) for role in roles}
-    stronger = _choose_stronger(app, chains[Role.EXECUTE])
-    return RunPlan(app, source, flow, agent, chains, stronger, judge, listing, chosen)
+    _check_escalation(app, chains[Role.EXECUTE])
+    return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
 
 
-def _choose_stronger(app: App, workers: Sequence[AgentChoice]) -> dict[TaskKind, tuple[AgentChoice, ...]]:
-    """Return who takes over when the work is refused, by the kind of the task."""
-    settings = app.loaded.settings
-    stronger = {
-        TaskKind(kind): _read_agents(app, f"escalate_to.{kind}", text)
-        for kind, text in settings.escalate_to.items()
-    }
-    if settings.escalate and len(workers) == 1 and not stronger:
+def _check_escalation(app: App, workers: Sequence[AgentChoice]) -> None:
+    """Refuse to escalate where no agent comes after the first."""
+    if app.loaded.settings.escalate and len(workers) == 1:
         raise UsageError(
             f"escalate (from {app.loaded.where('escalate')}) has no effect: nobody comes after "
             f"{workers[0].name}.",
-            hint="Name somebody stronger: --agent CHEAP,STRONG   or set [escalate_to]",
+            hint="Name a stronger agent: --agent CHEAP,STRONG",
         )
-    return stronger
 
 
 def _check_asked(plan: RunPlan) -> None:
@@ -292,15 +283,15 @@ def most_resolutions(settings: Settings, planned: bool) -> int:
     return _RESOLUTIONS["planned" if planned else "listed"] if most is None else most
 
 
-def kind_rules(app: App) -> dict[str, TaskKind]:
-    """Return the kinds that the user gave to tasks, by key or pattern."""
-    return {pattern: TaskKind(kind) for pattern, kind in app.loaded.settings.kinds.items()}
+def kind_rules(app: App) -> Mapping[str, TaskKind]:
+    """Return the kinds that a rehearsal gives to tasks, by key or pattern; otherwise the tasks decide."""
+    return app.kinds
 
 
 def agent_text(app: App) -> str:
     """Return the agents that were chosen for everything that no role is named for."""
     settings = app.loaded.settings
-    name = settings.agent or settings.roles.execute
+    name = settings.agent
     if name is None:
         raise UsageError(
             "No agent was chosen.",
@@ -312,8 +303,7 @@ def agent_text(app: App) -> str:
 def choose_agents(app: App, role: Role, default: str) -> tuple[AgentChoice, ...]:
     """Return who plays a role: the preferred agent first, then those to fall back on."""
     settings = app.loaded.settings
-    instead = settings.roles.execute if role in (Role.ADDRESS, Role.TEST) else None
-    text = getattr(settings.roles, role) or instead or default
+    text = getattr(settings.roles, role, None) or default
     chain = _read_agents(app, f"The role {role}", text)
     if role is Role.TEST and settings.roles.test is None:
         return _choose_writers(app, chain)
@@ -337,7 +327,8 @@ def _choose_writers(app: App, workers: tuple[AgentChoice, ...]) -> tuple[AgentCh
     has no vendor.
     """
     settings = app.loaded.settings
-    texts = [settings.agent, *(getattr(settings.roles, role) for role in Role), *settings.agents]
+    roles = settings.roles
+    texts = [settings.agent, *(getattr(roles, role) for role in roles.__struct_fields__), *settings.agents]
     named = [choice for text in texts if text for choice in read_chain(text)]
     own = vendor_of(workers[0].agent)
     others = [one for one in (*workers[1:], *named) if vendor_of(one.agent) != own]
@@ -386,7 +377,7 @@ def find_flow(app: App, source: RecordedSource) -> Flow:
     """Return the flow that was chosen, or the one that source and agent are usually used with."""
     settings = app.loaded.settings
     usual = source.traits.usual_flow
-    if usual is None and (settings.agent or settings.roles.execute):
+    if usual is None and settings.agent:
         first = choose_agents(app, Role.EXECUTE, agent_text(app))[0].agent
         usual = getattr(agent_kind(first, app.loaded), "usual_flow", None)
     usual = usual or "execute"

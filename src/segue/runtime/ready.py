@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import UsageError, WorkspaceError
-from segue.domain.job import AgentChoice, Role
+from segue.domain.job import Role
 from segue.domain.outcome import Budget, Scope
 from segue.domain.run import Run, RunSpec, RunState
-from segue.domain.task import TaskKind
 from segue.flow.agents import AgentChain
 from segue.flow.budgets import path as budget_path
 from segue.flow.context import Building, Judging, Reviewing
@@ -61,7 +60,6 @@ class Parts(Struct, frozen=True):
 
     services: Services
     agents: dict[Role, AgentChain]
-    stronger: dict[TaskKind, AgentChain]
     reviewing: Reviewing | None
     judging: Judging | None
     building: Building | None
@@ -139,12 +137,8 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
     app, settings = plan.app, plan.app.loaded.settings
     services = app.services(Processes(), repo.root)
     _ = services.isolation.chosen  # a sandbox that is wanted and missing is said before anything starts
-    named: dict[Role | TaskKind, Sequence[AgentChoice]] = dict(plan.chains.items())
-    named |= plan.stronger.items()
-    able, said = drop_unready(make_chains(named, app.loaded, services))
-    chains = {role: chain for role, chain in able.items() if isinstance(role, Role)}
-    stronger = {kind: chain for kind, chain in able.items() if isinstance(kind, TaskKind)}
-    check_chains(chains, settings.limits.budgets(), stronger)
+    chains, said = drop_unready(make_chains(plan.chains, app.loaded, services))
+    check_chains(chains, settings.limits.budgets())
     cloud = chains[Role.EXECUTE][0].agent.can.cloud
     reviewing = make_reviewing(app, services, cloud) if plan.flow.has("review") else None
     if settings.flow and plan.flow.has("review") and not (reviewing or settings.review.reviewer or cloud):
@@ -161,7 +155,7 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
             f"{repo.root} has no remote called origin, but {plan.agent} works on a remote repository.",
             hint="git remote add origin https://github.com/OWNER/REPO",
         )
-    return Parts(services, chains, stronger, reviewing, judging, building), said
+    return Parts(services, chains, reviewing, judging, building), said
 
 
 async def _choose_place(
@@ -263,14 +257,9 @@ def unfinished(last: Run | None) -> Run | None:
     return last if last and last.state is not RunState.DONE else None
 
 
-def check_chains(
-    chains: Mapping[Role, AgentChain],
-    budgets: Mapping[Scope, Budget],
-    stronger: Mapping[TaskKind, AgentChain],
-) -> None:
+def check_chains(chains: Mapping[Role, AgentChain], budgets: Mapping[Scope, Budget]) -> None:
     """Refuse agents that cannot work together."""
     editing = [one for role in (Role.EXECUTE, Role.ADDRESS, Role.PLAN) for one in chains.get(role, ())]
-    editing += [one for chain in stronger.values() for one in chain]
     if len({chosen.agent.can.cloud for chosen in editing}) > 1:
         names = ", ".join(sorted({chosen.agent.name for chosen in editing}))
         raise UsageError(
@@ -295,8 +284,7 @@ def check_chains(
                 f"Agent {chosen.agent.name} cannot judge: it has no mode in which it only answers.",
                 hint='--agent verify=NAME names another one; judged_by = "llm" lets a model judge',
             )
-    everybody = [*chains.values(), *stronger.values()]
-    for agent in {one.agent.name: one.agent for chain in everybody for one in chain}.values():
+    for agent in {one.agent.name: one.agent for chain in chains.values() for one in chain}.values():
         for scope, budget in budgets.items():
             check_caps(budget, agent.can, agent.name, budget_path(scope))
 

@@ -226,18 +226,16 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
     loaded = _with(
         app,
         **dict.fromkeys(("model", "repo", "source", "base", "delivery", "require"), None),
-        **dict.fromkeys(("database_url", "max_consecutive_task_failures"), None),
-        **dict.fromkeys(("lane_setup", "lane_link", "gates"), ()),
+        **dict.fromkeys(("database_url",), None),
+        **dict.fromkeys(("lane_setup", "gates"), ()),
         **dict.fromkeys(("allow_dirty", "allow_no_change", "ignore_checklists"), True),
         plan_changed="keep",
         agent=SIMULATED,
         roles=RoleSettings(),
         escalate=False,
-        escalate_to={},
         flow="rehearsal",
         flows={**settings.flows, "rehearsal": FlowSettings(phases=phases)},
         judged_by=_simulated_judge(plan),
-        kinds=_simulated_kinds(app, plan),
         limits=replace(settings.limits, resolutions=0),
         on_failure="continue",
         worktree=False,
@@ -254,6 +252,7 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
         loaded=replace(loaded, origins={}, overrides={}),
         repo=clone,
         stands_for=app.repo,
+        kinds=_simulated_kinds(app, plan),
         made_redactor=app.redactor(),
     )
 
@@ -273,7 +272,7 @@ def _simulated_judge(plan: RunPlan) -> str | None:
     return plan.judge if plan.judge is None or is_by_checks(plan.judge) else "agent"
 
 
-def _simulated_kinds(app: App, plan: RunPlan) -> dict[str, str]:
+def _simulated_kinds(app: App, plan: RunPlan) -> dict[str, TaskKind]:
     def kind(task: Task) -> TaskKind:
         return TaskKind.HUMAN if task.kind is TaskKind.HUMAN else TaskKind.DOCS
 

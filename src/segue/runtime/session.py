@@ -329,7 +329,6 @@ class _Session:
             source=opened.source,
             head_branch=opened.source.head_branch,
             agents=parts.agents,
-            stronger=parts.stronger,
             workspace=make_workspace(opened, self._journal),
             policy=opened.plan.policy,
             launcher=self._launcher(guard),
@@ -373,7 +372,6 @@ class _Session:
             limits.attempts,
             Budgets(limits.budgets(), partial(read_usage, self._store, "day")),
             guard=guard,
-            slots=limits.slots,
             folders=(self._opened.app.run_folder(self._opened.run.id), common_dir(self._opened.repo.git_dir)),
         )
         if carrier is not None:

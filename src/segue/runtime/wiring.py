@@ -213,7 +213,7 @@ def make_checking(
             setup=tuple(settings.check_setup),
             network=settings.check_network,
             timeout=settings.check_timeout,
-            mutation=MutationLimits(proof.sharpness, proof.mutants, proof.mutant_seconds),
+            mutation=MutationLimits(most=proof.mutants),
             bases=app.state_dir.absolute() / "bases",
             exams=exams if proof.independent or exams.is_dir() else None,
             setups=setups,
@@ -240,15 +240,12 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
     if outline is None:
         return None
     settings = app.loaded.settings
-    diagnostics = settings.diagnostics
     return Building(
         outline=outline,
-        diagnostics=tuple(diagnostics.allow),
+        diagnostics=tuple(settings.diagnostics.allow),
         run_diagnostic=command_runner(
-            services, diagnostics.timeout, 32 * 1024, network=settings.check_network
+            services, settings.diagnostics.timeout, 32 * 1024, network=settings.check_network
         ),
-        replan=settings.replan,
-        replans=settings.limits.replans,
     )
 
 

@@ -86,7 +86,6 @@ def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) ->
     redact = app.redactor().text
     can, earlier = _capabilities(app), read_past(app, source, read_earlier)
     before: list[str] = []
-    size = app.loaded.settings.limits.handover_bytes
     for task in tasks:
         facts = {"type": "prompt", "task": task.key, "kind": task.kind}
         heading = f"──── task {task.key}: {task.title} · {task.kind}"
@@ -94,7 +93,7 @@ def dry_run(app: App, named: str | None, chosen: TaskChoice, output: Printer) ->
             _print_human(facts, heading, output)
             continue
         cleaned = without_secrets(task, redact)
-        changed = _describe_earlier(redact(describe_handover(earlier, cleaned, size)), before)
+        changed = _describe_earlier(redact(describe_handover(earlier, cleaned)), before)
         for phase, prompt in _prompts(cleaned, redact(source.context(task)), flow, can.cloud, changed):
             if output.json:
                 output.record({**facts, "phase": phase, "prompt": prompt})

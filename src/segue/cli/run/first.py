@@ -75,7 +75,7 @@ def _describe_tasks(source: RecordedSource) -> str:
 
 def _describe_agent(app: App, found: FoundAgent | None) -> str:
     if found is None:
-        return f"{app.loaded.settings.agent or app.loaded.settings.roles.execute} (from the settings)"
+        return f"{app.loaded.settings.agent} (from the settings)"
     login = "" if found.report.login in (None, "not known") else found.report.login
     known = ", ".join(filter(None, (found.report.version, login)))
     others = f"; also ready: {', '.join(found.others)}" if found.others else ""
@@ -96,7 +96,7 @@ def _describe_judge(app: App, source: RecordedSource) -> str:
     flow = find_flow(app, source)
     if not flow.has("verify"):
         return "none: there are no acceptance criteria"
-    name = judge_name(app, source, str(settings.agent or settings.roles.execute))
+    name = judge_name(app, source, str(settings.agent))
     if name != "agent" and registry.says("judges", name, "by_model"):
         key = settings.judge.api_key_env
         return f"the model {settings.judge.model}" + (f" ({key})" if has_model_judge(app) else "")
@@ -115,7 +115,7 @@ def _describe_history(app: App, source: RecordedSource) -> str:
     """Say what finished runs of this source with this agent took."""
     settings = app.loaded.settings
     with app.store(read_only=True) as store:
-        rows = store.query(_HISTORY, [source.key, str(settings.agent or settings.roles.execute)])
+        rows = store.query(_HISTORY, [source.key, str(settings.agent)])
     if len(rows) < _FEWEST:
         return f"no history yet: {len(rows)} of {_FEWEST} finished runs with this agent"
     costs = [row["cost_usd"] for row in rows if row["cost_usd"]]

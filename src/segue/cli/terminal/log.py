@@ -13,7 +13,6 @@ from typing import Any, TextIO
 
 import msgspec
 
-from segue.cli.terminal.output import one_line
 from segue.config.settings import LogSettings
 from segue.domain.errors import UsageError
 from segue.domain.events import (
@@ -98,7 +97,7 @@ def open_log(settings: LogSettings) -> Iterator[list[Observer]]:
         yield []
         return
     if settings.file == "-":
-        yield [_Log(sys.stderr, settings.format == "json")]
+        yield [_Log(sys.stderr)]
         return
     path = Path(settings.file)
     check_way(path)
@@ -107,26 +106,20 @@ def open_log(settings: LogSettings) -> Iterator[list[Observer]]:
     except OSError as error:
         raise _unwritable(path, error.strerror or str(error)) from error
     with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-        yield [_Log(file, settings.format == "json")]
+        yield [_Log(file)]
 
 
 class _Log:
-    """Writes records as JSON lines or text."""
+    """Writes records as JSON lines."""
 
-    def __init__(self, file: TextIO, as_json: bool) -> None:
+    def __init__(self, file: TextIO) -> None:
         self._file = file
-        self._as_json = as_json
 
     def __call__(self, event: Recorded) -> None:
         """Write the event."""
         if isinstance(event.event, _SILENT):
             return
-        record = log_record(event)
-        if self._as_json:
-            text = json.dumps(record, ensure_ascii=False, default=str)
-        else:
-            text = " ".join(f"{key}={_quoted(str(value))}" for key, value in record.items())
-        self._file.write(text + "\n")
+        self._file.write(json.dumps(log_record(event), ensure_ascii=False, default=str) + "\n")
         self._file.flush()
 
 
@@ -155,7 +148,3 @@ def _level(event: Event, fields: dict[str, Any]) -> str:
     if fields.get("ok") is False or fields.get("done") is False or fields.get("failure"):
         return "error"
     return "warning" if isinstance(event, _WARNINGS) else "info"
-
-
-def _quoted(value: str) -> str:
-    return repr(one_line(value, 300)) if " " in value or "\n" in value else value

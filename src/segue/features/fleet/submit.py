@@ -32,7 +32,7 @@ _LARGEST = 1024**2
 OF_MACHINES = frozenset(
     (
         *("database_url", "state_dir", "repo", "worker", "notify", "isolation", "sandbox", "log", "store"),
-        *("gc", "relay", "bridge", "provider", "allow_dirty", "worktree", "worktree_end"),
+        *("gc", "relay", "bridge", "provider", "allow_dirty", "worktree"),
     )
 )
 """Settings that belong to a machine, and never travel."""
@@ -114,7 +114,7 @@ def common_parts(app: App, wanted: Wanted) -> Submission:
         needs=needs_for(app.loaded.settings, wanted.needs),
         priority=wanted.priority,
         submitter=identity.person(),
-        agent=str(app.loaded.settings.agent or app.loaded.settings.roles.execute or ""),
+        agent=str(app.loaded.settings.agent or ""),
     )
 
 

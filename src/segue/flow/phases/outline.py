@@ -98,16 +98,16 @@ def _last_number(context: RunContext) -> int:
 async def checkpoint(context: RunContext, state: TaskState) -> PhaseEnd:
     """Reconsider the rest of the plan where the work went another way; the step itself has passed."""
     building = context.building
-    if building is None or building.replan == "never" or not _has_rest(context, state.task):
+    if building is None or not _has_rest(context, state.task):
         return PhaseEnd(True)
     caveats = state.verdict.caveats if state.verdict else ()
-    if building.replan == "caveats" and not caveats:
+    if not caveats:
         return PhaseEnd(True)
     if not may_replan(context, building, state):
         text = f"Replan limit ({building.replans}) reached: the plan stays as it is."
         await context.emit(NoticeGiven(text, task=state.task.key))
         return PhaseEnd(True)
-    reason = "\n".join(caveats) or "The step is done."
+    reason = "\n".join(caveats)
     result = await replan(context, building, state, reason, done=True)
     if not result.ok:
         text = f"The plan stays as it is: {result.output.verdict.reason}"
