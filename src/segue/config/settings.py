@@ -56,6 +56,8 @@ class AgentNames(str):
 class AllowanceSettings(Options, frozen=True):
     """What agents may use together."""
 
+    tokens: Count | None = None
+    """Tokens; needs agents that report them."""
     cost_usd: Amount | None = None
     """US dollars; needs agents that report cost."""
 
@@ -63,7 +65,7 @@ class AllowanceSettings(Options, frozen=True):
         """Return these caps."""
         from segue.domain.outcome import Budget
 
-        return Budget(None, None, self.cost_usd)
+        return Budget(None, self.tokens, self.cost_usd)
 
 
 class LimitSettings(Options, frozen=True):
