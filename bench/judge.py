@@ -25,8 +25,8 @@ from segue.features.dataset.reports.statistics import Proportion, single_cases
 from segue.ports import Judge
 from segue.runtime.app import App
 from segue.runtime.wiring import make_judging
+from segue.system.patience import outlast
 from segue.system.process.processes import Processes
-from segue.system.retry import retry
 
 
 class Case(Struct, frozen=True):
@@ -101,7 +101,7 @@ async def judge_all(judge: Judge, repeat: int, patience: float) -> list[JudgedCa
 
 async def _decide(judge: Judge, case: Case, patience: float) -> JudgedCase:
     try:
-        verdict = await retry(lambda: judge.judge(case.task, case.evidence), patience)
+        verdict = await outlast(lambda: judge.judge(case.task, case.evidence), patience)
     except (JudgeFailed, ServiceAway) as error:
         return JudgedCase(case, None, error.message)
     return JudgedCase(case, verdict.result, verdict.reason)

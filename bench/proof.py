@@ -122,11 +122,8 @@ async def _is_kept(place: CasePlace, path: str, words: str) -> bool:
     return any(words in file.read_text("utf-8", "replace") for file in files)
 
 
-async def run_case(case: ProofCase, folder: Path, *, timed: bool = True) -> Ending:
-    """Run one case as a user would, in a new folder, and say how it ended.
-
-    `timed`: the checks are run by hand as well, to compare.
-    """
+async def run_case(case: ProofCase, folder: Path) -> Ending:
+    """Run one case as a user would, in a new folder, and say how it ended."""
     try:
         with _judge(case) as url:
             place = await make_place(case, folder, url)
@@ -145,8 +142,7 @@ async def run_case(case: ProofCase, folder: Path, *, timed: bool = True) -> Endi
     faults = list(find_wrong_levels(case, tasks, done.exit_code))
     faults += [] if tasks else ["no task was started", *said]
     faults += await find_lost(case, place, base, run)
-    bare = await _time_checks(case, place) if timed else None
-    return Ending(case, faults, tasks, done.exit_code, seconds, bare)
+    return Ending(case, faults, tasks, done.exit_code, seconds, await _time_checks(case, place))
 
 
 async def _read_run(place: CasePlace) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from segue.agents.acp.profiles import Profile
 from segue.agents.claude.agent import ClaudeOptions
 from segue.agents.codex.agent import CodexOptions
 from segue.agents.cursor.agent import CursorOptions
-from segue.agents.cursor_cloud.agent import CursorCloudOptions
+from segue.agents.cursor_cloud.api import CursorCloudOptions
 from segue.config.feature_tables import list_settings
 from segue.config.git import GitSettings
 from segue.config.settings import DiagnosticSettings, SandboxSettings
@@ -26,10 +26,10 @@ from segue.domain.options import OptionField
 from segue.domain.scenario import RequestOptions, Scenario
 from segue.judges.options import JudgeSettings
 from segue.plugins import TABLES, VARIANTS, import_name
-from segue.reviewers.command import CommandReviewOptions
+from segue.reviewers.options import CommandReviewOptions
 from segue.runtime.registry import load
 from segue.sources.github.options import GithubSettings
-from segue.store.dataset import FLAT_TABLES
+from segue.store.flat import FLAT_TABLES
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(

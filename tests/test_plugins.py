@@ -39,6 +39,7 @@ OWN = {
     "sources": "todo",
     "reviewers": "markers",
     "judges": "nonempty",
+    "notifiers": "logbook",
     "deliveries": "shelf",
 }
 TODO = "Write one\nx Write two\nWrite three\n"
@@ -183,7 +184,7 @@ def test_a_broken_plug_in_breaks_nothing_else(place: PluginPlace) -> None:
     (info / "entry_points.txt").write_text(
         "[segue.agents]\nmissing = segue_broken:Missing\n"
         "[segue.sources]\nraises = segue_broken_too:Source\n"
-        "[segue.judges]\ngone = no_such_module:Judge\n"
+        "[segue.notifiers]\ngone = no_such_module:Notifier\n"
     )
     (site / "segue_broken.py").write_text("")
     (site / "segue_broken_too.py").write_text("1 / 0\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +20,7 @@ from segue import (
     Handover,
     Installation,
     Job,
+    Notification,
     Options,
     Outcome,
     Problem,
@@ -30,7 +31,6 @@ from segue import (
     Severity,
     Source,
     SourceError,
-    SourceFiles,
     SourceRequest,
     Task,
     TaskList,
@@ -88,9 +88,9 @@ class TodoSource(Source):
         return str(self._path)
 
     @property
-    def files(self) -> SourceFiles:
-        """The file: Segue writes it, so it is not evidence of an agent's work."""
-        return SourceFiles(contract=(self._path,), written=(self._path,))
+    def own_files(self) -> Sequence[Path]:
+        """Segue writes the file, so it is not evidence of an agent's work."""
+        return (self._path,)
 
     @classmethod
     def matches(cls, request: SourceRequest) -> bool:
@@ -180,6 +180,28 @@ class NonEmptyJudge:
         if met:
             return Verdict(Result.PASS, Action.PROCEED, "Something was changed.", criteria)
         return Verdict(Result.FAIL, Action.RETRY, "Nothing was changed.", criteria)
+
+
+class LogbookOptions(Options, frozen=True):
+    """The table `[notifiers.logbook]`."""
+
+    file: str
+
+
+class LogbookNotifier:
+    """A notifier that appends every notification to a file."""
+
+    Options = LogbookOptions
+    name = "logbook"
+    timeout = 5.0
+
+    def __init__(self, options: LogbookOptions, _services: Services) -> None:
+        self._file = Path(options.file)
+
+    async def send(self, notification: Notification) -> None:
+        """Append a line."""
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(f"{notification.kind}: {notification.title}\n")
 
 
 class ShelfOptions(Options, frozen=True):

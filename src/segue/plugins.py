@@ -26,7 +26,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
     "sources": {
         "prompt": "segue.sources.prompt:PromptSource",
         "speckit": "segue.sources.speckit.source:SpecKit",
-        "planfile": "segue.sources.plan:PlanFile",
+        "planfile": "segue.sources.plan.source:PlanFile",
         "github": "segue.sources.github.source:GithubIssues",
         "table": "segue.sources.table:TableSource",
     },
@@ -34,11 +34,19 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
         "command": "segue.reviewers.command:CommandReviewer",
         "ruff": "segue.reviewers.command:RUFF",
         "semgrep": "segue.reviewers.command:SEMGREP",
-        "stet": "segue.reviewers.stet:StetReviewer",
+        "stet": "segue.reviewers.stet.reviewer:StetReviewer",
     },
     "judges": {
         "llm": "segue.judges.llm:LlmJudge",
         "checks": "segue.judges.checks:ChecksJudge",
+    },
+    "notifiers": {
+        "terminal": "segue.features.notify.terminal:TerminalNotifier",
+        "desktop": "segue.features.notify.desktop:DesktopNotifier",
+        "webhook": "segue.features.notify.webhook:WebhookNotifier",
+        "email": "segue.features.notify.mail:MailNotifier",
+        "slack": "segue.features.notify.slack:SlackNotifier",
+        "ntfy": "segue.features.notify.ntfy:NtfyNotifier",
     },
     "deliveries": {
         "branch": "segue.deliveries.local:BranchDelivery",
@@ -113,6 +121,12 @@ class FeatureTable(NamedTuple):
 
     where: str
     """Its type: a class of `Options`, or a dict whose keys are names."""
+    meaning: str
+    """The risk that `segue trust` shows for it: "serves agents as models"."""
+    harmless: tuple[str, ...] = ()
+    """Its settings that take effect without trust."""
+    confined: tuple[str, ...] = ()
+    """Its settings that have no effect outside of a run: whoever submits one to a fleet may choose them."""
     paths: tuple[str, ...] = ()
     """Its settings that name a file, relative to the configuration file that sets them."""
     agents: tuple[str, ...] = ()
@@ -123,22 +137,34 @@ class FeatureTable(NamedTuple):
     """Whether its keys are names: an environment variable spells their dashes as underscores."""
 
 
+_ELSEWHERE = "lets agents elsewhere run commands here"
+_MODELS = "serves agents as models"
+_SERVICES = "sends work and questions to services, with your keys"
+_NOTIFIES = "sends notifications"
+
 TABLES: Mapping[str, FeatureTable] = {
     "bridge": FeatureTable(
         "segue.features.bridge.options:BridgeSettings",
+        _ELSEWHERE,
         paths=("relay_token_file",),
         agents=("subagent", "allow_agents"),
     ),
-    "worker": FeatureTable("segue.features.fleet.options:WorkerSettings", personal=True),
-    "provider": FeatureTable("segue.features.litellm.options:ProviderSettings"),
-    "profiles": FeatureTable("segue.features.litellm.options:Profiles", named=True),
-    "notify": FeatureTable("segue.features.notify.options:NotifySettings"),
+    "worker": FeatureTable(
+        "segue.features.fleet.options:WorkerSettings", "lets this machine work for a fleet", personal=True
+    ),
+    "provider": FeatureTable("segue.features.litellm.options:ProviderSettings", _MODELS),
+    "profiles": FeatureTable("segue.features.litellm.options:Profiles", _MODELS, named=True),
+    "notify": FeatureTable("segue.features.notify.options:NotifySettings", _NOTIFIES),
+    "notifiers": FeatureTable("segue.features.notify.options:Notifiers", _NOTIFIES, named=True),
     "relay": FeatureTable(
         "segue.features.relay.options:RelaySettings",
+        _ELSEWHERE,
         personal=True,
     ),
     "rls": FeatureTable(
         "segue.features.supabase.rls.options:RlsOptions",
+        _SERVICES,
+        confined=("enabled", "schemas", "timeout"),
     ),
 }
 """Name → a table of settings of a feature."""
@@ -158,7 +184,10 @@ PAGES = ("segue.features.dataset.pages",)
 """Modules with pages and actions of `segue serve`: see `segue/web/routes.py`. Their templates are beside them
 in `templates`, and in its `page.css` what they add to the style sheet."""
 
-OBSERVERS: Mapping[str, str] = {"notify": "segue.features.notify.observer:open_notifier"}
+OBSERVERS: Mapping[str, str] = {
+    "notify": "segue.features.notify.observer:open_notifier",
+    "notifiers": "segue.features.notify.observer:open_notifier",
+}
 """Table of settings → what makes the observer of a run that it asks for."""
 
 EXAMINERS: Mapping[str, str] = {"rls": "segue.features.supabase.examiner:make_examiner"}

@@ -6,9 +6,10 @@ Data flows one way: source → flow → agent → events → store → view.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -16,9 +17,11 @@ from segue.domain.delivery import Delivered, Feedback, FeedbackItem, Target
 from segue.domain.delivery import Handover as Handover
 from segue.domain.events import Event, Recorded
 from segue.domain.job import Job
+from segue.domain.notification import Notification
 from segue.domain.outcome import Outcome
 from segue.domain.run import RunKind
-from segue.domain.task import Completion, Task, TaskList
+from segue.domain.source import SourceHistory
+from segue.domain.task import Completion, Task, TaskList, text_digest
 from segue.domain.verdict import Evidence, Review, Verdict
 from segue.domain.verdict import ReviewSubject as ReviewSubject
 
@@ -44,10 +47,6 @@ class Capabilities(Struct, frozen=True):
     reports_cost: bool = False
     marks_prompt: bool = False
     """Adds a last line to the first prompt of a task, by which its launch is found again."""
-
-
-UNKNOWN_LOGIN = "not known"
-"""The login of an agent that cannot be asked for it: it may turn out that it cannot work."""
 
 
 class Installation(Struct, frozen=True):
@@ -96,6 +95,15 @@ class Agent(Protocol):
         """Delete what was kept for an adoption: the outcome is recorded."""
 
 
+@runtime_checkable
+class HearingAgent(Protocol):
+    """An agent that can be told more while it works; it yields `WordsDelivered` once it has read it."""
+
+    @abstractmethod
+    def tell(self, token: str, number: int, text: str) -> None:
+        """Tell the agent of this job more. The same number again is the same words: they are told once."""
+
+
 class SourceRequest(Struct, frozen=True):
     """What `segue run` was given, for a source to recognise and open."""
 
@@ -115,40 +123,10 @@ class SourceRequest(Struct, frozen=True):
     """Removes secrets from a text that will be stored."""
 
 
-class SourceTraits(Struct, frozen=True):
-    """How a source is usually run, and what its tasks are known by."""
-
-    run_kind: RunKind = RunKind.TASKS
-    """The kind of the runs that work on it."""
-    usual_flow: str | None = None
-    """The flow it is usually run with; None: the agent's."""
-    branch_prefix: str | None = None
-    """Where each task gets a branch of its own, what their names start with; None: the user's branch."""
-    numbered: bool = False
-    """Tasks are known by their numbers: a change may put another task in the place of a completed one."""
-    ticked: bool = False
-    """People and agents can tick tasks in its file."""
-
-
-class SourceFiles(Struct, frozen=True):
-    """Files and folders of a source that are in the work tree."""
-
-    contract: tuple[Path, ...] = ()
-    """Files that say what is to be done; the first one lists the tasks. Agents have no say in them."""
-    written: tuple[Path, ...] = ()
-    """Files that Segue writes: never evidence of an agent's work, never committed."""
-    ignored: tuple[Path, ...] = ()
-    """More files and folders that are neither evidence nor committed; other tools write them."""
-    documents: tuple[Path, ...] = ()
-    """Files and folders that prompts point to instead of quoting them; agents must see them."""
-    progress: Path | None = None
-    """Where its progress file is; None: in Segue's own folder."""
-
-
 class Source(Protocol):
-    """Where tasks come from. What is done of them is in the journal; a source lists, and may mark.
+    """Where tasks come from, and where completion is written back.
 
-    Subclass it and define what has no default: `kind`, `key`, `address`, `matches`, `open`, `tasks`.
+    Subclass it and define what has no default: `kind`, `key`, `address`, `matches`, `open`, `tasks`, `mark`.
     """
 
     kind: str
@@ -160,26 +138,6 @@ class Source(Protocol):
     @abstractmethod
     def address(self) -> str:
         """What opens it again: a path, a URL, a sentence."""
-
-    @property
-    def title(self) -> str:
-        """How lists call it."""
-        return self.address
-
-    @property
-    def traits(self) -> SourceTraits:
-        """How it is usually run."""
-        return SourceTraits()
-
-    @property
-    def files(self) -> SourceFiles:
-        """Its files in the work tree."""
-        return SourceFiles()
-
-    @property
-    def goal(self) -> str | None:
-        """What an agent is to plan the tasks for; untrusted. None: the source lists its tasks."""
-        return None
 
     @classmethod
     @abstractmethod
@@ -193,25 +151,141 @@ class Source(Protocol):
 
     @abstractmethod
     def tasks(self) -> TaskList:
-        """Read the source, and return the same object as long as nobody has changed it."""
+        """Read the source again; raises SourceError when it cannot be worked on as it is."""
+
+    @abstractmethod
+    def mark(self, task: Task, completion: Completion) -> None:
+        """Write completion back, atomically. Marking twice is the same as marking once."""
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Allow marks inside the block to be written together, a moment later; all are written at its end."""
+        return nullcontext()
+
+    @property
+    def run_kind(self) -> RunKind:
+        """The kind of the runs that work on it."""
+        return RunKind.TASKS
+
+    @property
+    def usual_flow(self) -> str | None:
+        """The flow it is usually run with; None: the agent's."""
+        return None
+
+    @property
+    def title(self) -> str:
+        """How lists call it."""
+        return self.address
+
+    @property
+    def outline(self) -> Outline | None:
+        """Itself, when its tasks are planned by an agent."""
+        return None
+
+    @property
+    def own_files(self) -> Sequence[Path]:
+        """Files in the work tree that Segue writes: never evidence of an agent's work, never committed."""
+        return ()
+
+    @property
+    def kept_out(self) -> Sequence[Path]:
+        """More files and folders that are neither evidence nor committed; other tools write them."""
+        return ()
+
+    @property
+    def contract_files(self) -> Sequence[Path]:
+        """Files that say what is to be done; the first one lists the tasks. Agents have no say in them."""
+        return ()
+
+    @property
+    def documents(self) -> Sequence[Path]:
+        """Files and folders that prompts point to instead of quoting them; agents must see them."""
+        return ()
+
+    @property
+    def open_checklists(self) -> Sequence[str]:
+        """What people have not checked yet that should be before the first task, a sentence each."""
+        return ()
+
+    @property
+    def next_step(self) -> str:
+        """What a person may do when all tasks are done, in a sentence; empty: nothing."""
+        return ""
+
+    @property
+    def branch_prefix(self) -> str | None:
+        """Where each task gets a branch of its own, what their names start with; None: the user's branch."""
+        return None
+
+    def look(self) -> TaskList:
+        """Read the source for showing: nothing is refused, nothing is written."""
+        return self.tasks()
+
+    def stamp(self) -> object:
+        """Return the same value as long as reading again would show nothing new but this object's marks."""
+        return object()
 
     def context(self, task: Task) -> str:
         """Return what the agent should know beside the task's own text; untrusted, may be empty."""
         return ""
 
-    def mark(self, task: Task, completion: Completion) -> None:
-        """Write back how a task ended, where the source has a place for it. Twice is the same as once.
-
-        `done` and `skipped` end it, `pending` opens it again, or leaves it open with an `error`.
-        """
+    def announce(self, task: Task, run: str) -> None:
+        """Tell those who follow the source that work on a task begins. Telling twice is telling once."""
         return
+
+    def record(self, task: Task, completion: Completion) -> None:
+        """Store how a task failed; it stays pending."""
+        return
+
+    def fingerprint(self, task: Task) -> str:
+        """Return what tells the task from another one with the same key."""
+        return text_digest(task.text)
+
+    def head_branch(self) -> str | None:
+        """Return the branch the next task starts from, where branches are chained."""
+        return None
+
+    def head_commit(self) -> str | None:
+        """Return the commit that this branch was at when its task was done."""
+        return None
+
+    def rewritten(self) -> SourceChange | None:
+        """Return what changed about tasks that are done, so that a person must decide; None: nothing."""
+        return None
+
+    def foresee(self, history: SourceHistory) -> TaskList:
+        """Return the tasks as a run would find them after `restore`; from then on it is for looking only."""
+        return self.look()
+
+    def recorded(self) -> Collection[str] | None:
+        """Return the tasks that its own record counts as done or skipped; None: its marks are the record."""
+        return None
+
+    def restart(self) -> None:
+        """Forget what is done, so that all tasks are pending; must not look like a lost record afterwards."""
+        return
+
+    def restore(self, history: SourceHistory) -> str:
+        """Compare the source's own record of what is done with the journal's, before a run starts or resumes.
+
+        A record that is missing, unreadable or older is rebuilt from the journal; one that a person edited,
+        or that another machine wrote, is believed. Returns what to say about that, or nothing; raises
+        SourceError when the record is unusable and the journal knows no run of the source.
+        """
+        return ""
+
+
+class SourceChange(Struct, frozen=True):
+    """Completed tasks that changed afterwards, in words."""
+
+    message: str
+    kept: str = ""
 
 
 class Outline(Protocol):
     """A source whose tasks an agent plans: one sentence goes in, steps come out."""
 
     @property
-    def goal(self) -> str | None:
+    def goal(self) -> str:
         """What the user asked for; untrusted."""
 
     def is_planned(self) -> bool:
@@ -225,6 +299,27 @@ class Outline(Protocol):
 
     def revise(self, steps: Sequence[Task], run: str) -> None:
         """Replace all steps that are not completed, atomically; those that are stay as they are."""
+
+
+class Notifier(Protocol):
+    """A way to reach people who are not watching."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name it is configured by."""
+
+    @property
+    @abstractmethod
+    def timeout(self) -> float:
+        """Seconds that sending may take."""
+
+    @abstractmethod
+    async def send(self, notification: Notification) -> None:
+        """Send it; raises NotifyError with a sentence for people that contains no secret.
+
+        Title, text and link are bounded, free of control characters and redacted; they are still untrusted.
+        """
 
 
 class Judge(Protocol):

@@ -10,10 +10,12 @@ from segue.domain.errors import JudgeFailed, SegueError, SourceError, Unavailabl
 from segue.domain.events import Event, Recorded
 from segue.domain.graph import Dependency
 from segue.domain.job import Job, Limits, Mode, Prompt
+from segue.domain.notification import Notification, NotifyError
 from segue.domain.options import Options, Secret
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.proof import CheckResult, Level, Proof
 from segue.domain.run import Run, RunKind, RunState
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, Notice, Task, TaskKind, TaskList, TaskStatus
 from segue.domain.verdict import (
     Action,
@@ -34,15 +36,15 @@ from segue.ports import (
     Handover,
     Installation,
     Judge,
+    Notifier,
     Observer,
     Outline,
     Problem,
     Reviewer,
     ReviewSubject,
     Source,
-    SourceFiles,
+    SourceChange,
     SourceRequest,
-    SourceTraits,
 )
 from segue.store.store import Store
 from segue.system.services import Services
@@ -80,6 +82,9 @@ __all__ = [
     "Limits",
     "Mode",
     "Notice",
+    "Notification",
+    "Notifier",
+    "NotifyError",
     "Observer",
     "Options",
     "Outcome",
@@ -103,10 +108,10 @@ __all__ = [
     "Services",
     "Severity",
     "Source",
+    "SourceChange",
     "SourceError",
-    "SourceFiles",
+    "SourceHistory",
     "SourceRequest",
-    "SourceTraits",
     "Store",
     "Target",
     "Task",

@@ -52,7 +52,7 @@ class Stage:
         return lambda services: self.agent(kind, services, **options)
 
     def agent(self, kind: AcpKind, services: Services, **options: Any) -> AcpAgent:
-        given = read_options(AcpOptions, options)
+        given = read_options(AcpOptions, {"end_grace": 0.2, **options})
         # The stand-ins do not lose what the real Gemini would, so nobody has to wait.
         profile = structs.replace(kind.profile, one_launch_a_minute=self.waits)
         return AcpKind(kind.name, profile)(given, services)

@@ -16,7 +16,8 @@ from typing import Any
 
 import httpx2
 
-from segue.agents.cursor_cloud.agent import CursorCloudAgent, CursorCloudOptions
+from segue.agents.cursor_cloud.agent import CursorCloudAgent
+from segue.agents.cursor_cloud.api import CursorCloudOptions
 from segue.domain.events import AgentText
 from segue.domain.job import Job, Limits
 from segue.domain.options import read_options
@@ -36,6 +37,7 @@ DEADLINE = 300.0
 LAUNCH = "POST /v1/agents"
 FOLLOW_UP = "POST /v1/agents/*/runs"
 LOOK = "GET /v1/agents/*/runs/*"
+STREAM = "GET /v1/agents/*/runs/*/stream"
 CANCEL = "POST /v1/agents/*/runs/*/cancel"
 
 
@@ -148,7 +150,7 @@ class CloudPlace:
         return git(self.folder / "app.git", *args)
 
     def options(self, **more: Any) -> CursorCloudOptions:
-        given = {"base_url": self.url, "repository": REPO, "poll_interval": 0.03}
+        given = {"base_url": self.url, "repository": REPO, "poll_interval": 0.05, "retry_pause": 0.02}
         return read_options(CursorCloudOptions, given | more)
 
     @asynccontextmanager

@@ -42,7 +42,9 @@ if sys.argv[1:] == ["--version"]:
 elif sys.argv[1:] in (["auth", "status", "--json"], ["login", "status"]):
     print(told["status"])
 else:
-    call = {{"argv": sys.argv[1:], "env": dict(os.environ), "stdin": sys.stdin.read()}}
+    more = "--input-format" in sys.argv  # then stdin stays open for more
+    stdin = json.loads(sys.stdin.readline())["message"]["content"] if more else sys.stdin.read()
+    call = {{"argv": sys.argv[1:], "env": dict(os.environ), "stdin": stdin}}
     with (here / "calls").open("a") as log:
         log.write(json.dumps(call) + "\\n")
     if told["writes"] and not {{"plan", "dontAsk", "read-only"}} & set(sys.argv):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -21,7 +22,7 @@ from segue.agents.acp.lines import read_error
 from segue.agents.acp.profiles import ModelChoice, Profile, load_profiles
 from segue.agents.local.failures import FailureTable
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool
-from segue.domain.job import Mode
+from segue.domain.job import Job, Mode
 from segue.domain.options import read_options
 from segue.domain.outcome import FailureKind
 from segue.domain.task import Task
@@ -32,35 +33,12 @@ from tests.agents.items import failure, lend, of, outcome
 from tests.agents.stand_in import LIMITS, PROMPT
 from tests.conformance.agent import check_agent
 from tests.fakes.acp import write_programs
+from tests.system.process_driver import left_behind, supervisor_pids, wait_for
 
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return make_stage(tmp_path, monkeypatch)
-
-
-def drive(folder: Path, argv: list[str], retry_text: list[str], **more: float) -> list[Any]:
-    """Have the driver talk to a program; return what it prints."""
-    unset = {"name": None, "option": None}
-    job = {
-        **{"argv": argv, "cwd": str(folder), "retry_text": retry_text, "client": {}, "session": None},
-        **{
-            "mode": unset,
-            "model": unset,
-            "policy": "all",
-            "auth_method": None,
-            "prompt": "Go",
-            "begun": None,
-        },
-        **{"retry_grace": 60.0, "start_timeout": 5.0, **more},
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "segue", "--segue-child", "segue.agents.acp.child"],
-        input=json.dumps(job).encode(),
-        capture_output=True,
-        check=False,
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 RETRYING = "Info: Request failed due to a transient API error. Retrying..."
@@ -326,6 +304,7 @@ class TestFailures:
         ("faults", "options", "kind", "message"),
         [
             (["die_at_start"], {}, FailureKind.CRASH, "it cannot start here"),
+            (["mute"], {"start_timeout": 0.5}, FailureKind.HANG, "no answer"),
             (["version"], {}, FailureKind.NOT_STARTED, "speaks version 2"),
             ([], {"agent_cmd": "/nowhere/gemini"}, FailureKind.NOT_STARTED, "nowhere"),
         ],
@@ -347,26 +326,35 @@ class TestFailures:
         assert again["reason"] == "Internal error"
         assert len(stage.log("prompt")) == 1
 
-    @pytest.mark.parametrize(
-        ("fault", "last", "said"),
-        [("retry", "error", "Service Unavailable"), ("mute", "died", "no answer to initialize")],
-    )
-    def test_agent_that_keeps_us_waiting_is_ended_with_its_reason(
-        self, stage: Stage, fault: str, last: str, said: str
-    ) -> None:
-        stage.faults(fault)
-        program, profile = str(stage.root / "bin" / "opencode"), acp.OPENCODE.profile
-        lines = drive(stage.repo, [program, *profile.argv[1:]], profile.retry_text, retry_grace=0.2)
-        (found,) = (line for line in lines if line["type"] == last)
-        assert said in found["message"]
+    def test_agent_that_retries_for_ever_is_ended_with_its_reason(self, stage: Stage) -> None:
+        stage.faults("retry")
+        found = outcome(stage.run(acp.OPENCODE, retry_grace=0.2)).failure
+        assert found is not None
+        assert (found.kind, found.message) == (FailureKind.OUTAGE, "OpenCode: Service Unavailable")
 
     def test_agent_that_retried_and_continued_did_no_wrong(self, stage: Stage) -> None:
         line = 'message="stream error" small=false agent=build error.error="AI_APICallError: slow down"'
         stage.script(f"[[on]]\nstderr = '''{line}\n{line}\nThird.'''\n")
-        events = stage.run(acp.OPENCODE)
+        events = stage.run(acp.OPENCODE, retry_grace=60)
         assert outcome(events).failure is None
         told = [raw.line for raw in of(events, AgentRaw) if raw.kind == "retry"]
         assert told == [{"type": "retry", "text": "slow down"}] * 2
+
+    def test_retry_that_is_read_after_the_last_answer_is_not_lost(self, tmp_path: Path) -> None:
+        # It has nothing more to say, and complains when its stdin is closed.
+        program = "import os, sys; os.close(1); sys.stdin.read(); sys.stderr.write('Retrying: slow down\\n')"
+        job = {
+            **{"argv": [sys.executable, "-c", program], "cwd": str(tmp_path), "end_grace": 60.0},
+            **{"retry_text": ["Retrying: (.*)"], "retry_grace": 60.0, "start_timeout": 60.0, "client": {}},
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "segue", "--segue-child", "segue.agents.acp.child"],
+            input=json.dumps(job).encode(),
+            capture_output=True,
+            check=False,
+        )
+        died, retry = map(json.loads, done.stdout.splitlines())
+        assert (died["type"], retry) == ("died", {"type": "retry", "text": "slow down"})
 
     @pytest.mark.parametrize("more", [[], ["ignore_cancel", "stay"]])
     def test_agent_that_hangs_is_ended_by_its_deadline(self, stage: Stage, more: list[str]) -> None:
@@ -382,12 +370,13 @@ class TestProfiles:
         table = {
             "argv": [str(stage.root / "bin" / "qwen"), "--acp"],
             "modes": {"plan": "plan", "edit": "default"},
+            "permissions": {"edit": "edits"},
             "files": [{"path": "deep/own.json", "text": "{}"}],
             "env": {"OWN_FILE": "{folder}/deep/own.json"},
         }
         kind = AcpKind("mine", read_options(Profile, table))
         stage.script('[[on]]\nshell = ["make"]\nwrite = { "a.txt" = "x" }\n')
-        assert failure(stage.run(kind, permissions="edits")) is None
+        assert failure(stage.run(kind)) is None
         assert (stage.repo / "a.txt").exists()
         assert [line["outcome"]["optionId"] for line in stage.log("permission")] == ["no", "once"]
         assert "OWN_FILE" in stage.log("launch")[0]["env"]
@@ -403,8 +392,67 @@ class TestProfiles:
             ({"argv": ["x"], "colour": "red"}, "colour"),
             ({"argv": ["x"], "error_text": ["("]}, "error_text"),
             ({"argv": ["x"], "files": [{"path": "../x", "text": ""}]}, "files"),
+            ({"argv": ["x"], "permissions": {"plan": "some"}}, "permissions"),
         ],
     )
     def test_wrong_table_is_refused(self, wrong: dict[str, object], where: str) -> None:
         with pytest.raises(ValueError, match=where):
             read_options(Profile, wrong)
+
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from segue.agents.acp import agent as acp
+from segue.agents.acp.agent import AcpOptions
+from segue.domain.job import Job, Limits
+from segue.domain.task import Task
+from segue.prompts.task import execute_prompt
+from segue.system.process.processes import Processes
+from segue.system.redact import Redactor
+from segue.system.services import Services
+
+async def main():
+    root = Path(sys.argv[1])
+    async with Processes(root / "run") as processes:
+        agent = acp.GEMINI(AcpOptions(end_grace=0.2), Services(root, root, processes, Redactor([])))
+        prompt = execute_prompt(Task("1", "Say hello", ""), "", nonce="test")
+        async for event in agent.run(Job("token", prompt, root / "repo", limits=Limits(60, 60, 0.3))):
+            pass
+
+asyncio.run(main())
+"""
+
+
+def test_agent_is_adopted_when_segue_was_killed(stage: Stage) -> None:
+    gate = stage.root / "gate"
+    stage.script(f'[[on]]\nwait_for = "{gate}"\nsay = "Still here."\n')
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(stage.root)], start_new_session=True)
+    wait_for(lambda: len(stage.log("prompt")) == 1, "the prompt to arrive")
+    os.kill(owner.pid, signal.SIGKILL)
+    owner.wait()
+    gate.touch()
+    events = stage.run()
+    assert outcome(events).text == "Still here."
+    assert outcome(events).failure is None
+    assert outcome(events).facts["adopted"] is True
+    assert (len(stage.log("launch")), len(stage.log("prompt"))) == (1, 1)
+    assert len(list(stage.repo.iterdir())) == 1
+    wait_for(lambda: supervisor_pids(stage.root / "run") == [], "the supervisor to end")
+    assert left_behind(stage.root / "run") == []
+
+
+def test_launch_that_is_closed_is_cancelled_and_leaves_nothing(stage: Stage) -> None:
+    stage.faults("hang")
+
+    async def main() -> None:
+        async with Processes(stage.root / "run") as processes:
+            job = Job("token", PROMPT, stage.repo, limits=LIMITS)
+            run = stage.agent(acp.COPILOT, lend(processes)).run(job)
+            async for event in run:
+                if isinstance(event, AgentRaw) and event.kind == "session":
+                    break
+            await run.aclose()
+            assert not stage.at_work()
+
+    asyncio.run(main())

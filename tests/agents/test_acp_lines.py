@@ -42,6 +42,8 @@ def test_pieces_become_one_message(pieces: list[str]) -> None:
 BETWEEN = (
     {"type": "thought", "text": "hm"},
     {"type": "usage", "update": {"used": 7}},
+    {"type": "plan", "entries": []},
+    {"type": "mode", "id": "ask"},
     {"type": "retry", "message": "again"},
     {"type": "permission", "allowed": True},
     {"type": "raw", "line": {"method": "x"}},

@@ -20,9 +20,9 @@ agent = "mine"
 [acp.mine]
 argv = ["qwen", "--acp"]
 modes = { plan = "plan", edit = "default", ask = "plan" }
+permissions = { edit = "edits" }
 [agents.mine]
 extra_args = ["--debug"]
-permissions = "edits"
 """
 
 

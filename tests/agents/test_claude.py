@@ -12,7 +12,7 @@ import pytest
 
 from segue.agents.claude.agent import ClaudeAgent, ClaudeOptions
 from segue.agents.claude.lines import ClaudeLines
-from segue.agents.local.usage import SessionUsage
+from segue.agents.local.launch import SessionUsage
 from segue.domain.events import AgentText, AgentThought, AgentTool, Event
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
@@ -187,6 +187,7 @@ def agent(services: Services, **options: Any) -> ClaudeAgent:
 
 
 ALWAYS = ["-p", "--output-format", "stream-json", "--verbose"]
+ALWAYS += ["--input-format", "stream-json", "--replay-user-messages"]
 
 
 @pytest.mark.parametrize(
@@ -218,12 +219,12 @@ def test_flags(claude: StandIn, mode: Mode, options: dict[str, Any], flags: list
 
 def test_model_session_and_environment(claude: StandIn) -> None:
     claude.environ.setenv("SOME_SECRET", "x")
-    claude.run(agent, model="opus", session=SESSION)
+    claude.run(lambda services: agent(services, max_retries=2), model="opus", session=SESSION)
     call = claude.calls()[0]
     assert call["argv"][-4:] == ["--model", "opus", "--resume", SESSION]
     env = call["env"]
     assert env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] == "1"
-    assert env["CLAUDE_CODE_MAX_RETRIES"] == "4"
+    assert env["CLAUDE_CODE_MAX_RETRIES"] == "2"
     assert env["ANTHROPIC_API_KEY"].startswith("sk-ant-")
     assert "SOME_SECRET" not in env
     assert Path(env["CLAUDE_CONFIG_DIR"]).is_relative_to(claude.root / "run")
@@ -248,6 +249,13 @@ def test_what_is_missing(claude: StandIn, tmp_path: Path) -> None:
     assert (problem.exit_code, "claude auth login" in problem.fix) == (4, True)
     claude.says([], status="something else")
     assert agent(services).check() == []
+    claude.says([], version="claude 0.1")
+    (problem,) = agent(services).check()
+    assert problem.exit_code == 5
+    assert "is not Claude Code" in problem.message
+    (problem,) = agent(services, agent_cmd="claude-9").check()
+    assert problem.exit_code == 5
+    assert "npm install -g @anthropic-ai/claude-code" in problem.fix
 
 
 LIMIT = {"status": "rejected", "resetsAt": 0, "rateLimitType": "five_hour", "isUsingOverage": False}
@@ -284,17 +292,17 @@ def test_a_limit_that_is_not_reached_says_nothing_about_the_others() -> None:
 def test_claude_is_ended_while_it_waits_longer_than_others_would() -> None:
     lines = ClaudeLines(Mode.EDIT)
     read(lines, INIT, RETRY)
-    assert lines.patience(Limits(patience=600)) is None, "nobody else could work"
-    assert lines.patience(Limits(patience=0)) == 1
+    assert lines.patience(60, Limits(patience=600)) is None, "nobody else could work"
+    assert lines.patience(60, Limits(patience=0)) == 1
     failure = lines.outcome(ended(None, 15, "ended"), NOW).failure
     assert failure is not None
     assert failure.kind is FailureKind.RATE_LIMIT
     assert failure.until is not None
     assert 30 < failure.until - time.time() <= 40
     read(lines, used("Bash"))
-    assert lines.patience(Limits(patience=0)) is None, "its service has answered"
+    assert lines.patience(60, Limits(patience=0)) is None, "its service has answered"
     read(lines, {**RETRY, "retry_delay_ms": 4_000, "error_status": 529})
-    assert lines.patience(Limits(patience=0)) is None, "a short wait"
+    assert lines.patience(60, Limits(patience=0)) is None, "a short wait"
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.agents.cursor_cloud.agent import CursorCloudOptions
-from segue.agents.cursor_cloud.api import Status, parse_status
-from segue.agents.cursor_cloud.errors import read_refusal
+from segue.agents.cloud.errors import read_refusal
+from segue.agents.cursor_cloud.api import CursorCloudOptions, Status, parse_status
+from segue.agents.cursor_cloud.stream import read_stream_error
 from segue.domain.errors import CredentialsError
 from segue.domain.events import AgentStarted, AgentUsage
 from segue.domain.options import OptionError, read_options
 from segue.system.http.client import HttpResponse
-from tests.agents.cloud_place import KEY, LAUNCH, LOOK, CloudPlace
+from tests.agents.cloud_place import KEY, LAUNCH, LOOK, STREAM, CloudPlace
 
 JSON = st.recursive(
     st.none() | st.integers() | st.text(max_size=5),
@@ -51,6 +51,7 @@ def test_no_body_is_too_strange(status: int, body: Any) -> None:
     error = read_refusal(HttpResponse(status, {}, json.dumps(body).encode()))
     assert error.code
     assert error.message
+    assert read_stream_error(body).code
 
 
 def test_every_word_has_one_meaning() -> None:
@@ -88,7 +89,8 @@ def test_denied_launch_is_a_matter_of_credentials(cloud: CloudPlace, name: str, 
 
 def test_revoked_key_leaves_the_agent_at_work(cloud: CloudPlace) -> None:
     cloud.plays(hold=True)
-    cloud.breaks("api_key_not_found", LOOK, times=0)
+    for path in (LOOK, STREAM):
+        cloud.breaks("api_key_not_found", path, times=0)
     with pytest.raises(CredentialsError, match="api_key_not_found") as refused:
         cloud.run(cloud.job())
     assert "on resume it is found again. https://" in refused.value.kept, "with another key"

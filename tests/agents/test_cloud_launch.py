@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import uuid
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from contextlib import aclosing
 
 import pytest
 from msgspec.structs import replace
 
-from segue.agents.cursor_cloud.api import RunRef
-from segue.domain.events import AgentStarted, AgentUsage
+from segue.agents.cursor_cloud.api import RunRef, make_agent_id
+from segue.domain.events import AgentStarted, AgentTool, AgentUsage
 from segue.domain.job import Mode
-from tests.agents.cloud_place import FOLLOW_UP, LAUNCH, LOOK, REPO, CloudPlace, git
+from tests.agents.cloud_place import DEADLINE, FOLLOW_UP, KEY, LAUNCH, LOOK, REPO, CloudPlace, git, wait_for
+from tests.agents.items import outcome
 
 
 def test_launch_is_watched_to_its_branch(cloud: CloudPlace) -> None:
+    tool = {"name": "run_terminal_cmd", "args": {"command": "ls"}, "result": {"stdout": "poem.txt"}}
     cost = {"rawCostCents": 12.5, "chargedCents": 10.0}
     usage = {"inputTokens": 100, "outputTokens": 7, "cacheReadTokens": 50}
-    cloud.plays(write={"poem.txt": "x\n"}, say="Here is a poem.", cost=cost, usage=usage)
+    cloud.plays(write={"poem.txt": "x\n"}, say="Here is a poem.", tools=[tool], cost=cost, usage=usage)
     job = cloud.job(base="main", labels={"run": "r1", "task": "1", "phase": "execute", "attempt": "1"})
     ended = cloud.run(job)
     outcome = ended.outcome
@@ -28,9 +35,11 @@ def test_launch_is_watched_to_its_branch(cloud: CloudPlace) -> None:
     assert (outcome.usage.input_tokens, outcome.usage.output_tokens, outcome.usage.cost_usd) == (150, 7, 0.1)
     [started] = ended.of(AgentStarted)
     assert isinstance(ended.items[0], AgentStarted)
-    assert started.agent_id == f"bc-{uuid.UUID(job.token)}"
+    assert started.agent_id == make_agent_id(job.token)
     assert started.url == f"https://cursor.com/agents/{started.agent_id}"
     assert outcome.session == f"{started.agent_id}/{started.run_id}"
+    tools = [(d.name, d.state, d.status) for d in ended.of(AgentTool)]
+    assert tools == [("Bash", "started", ""), ("Bash", "completed", "success")]
     assert ended.of(AgentUsage)[0].cost_usd == 0.1
     [request] = cloud.asked(LAUNCH)
     assert request["auth"] == "Bearer"
@@ -42,7 +51,8 @@ def test_launch_is_watched_to_its_branch(cloud: CloudPlace) -> None:
 
 
 def test_model_plan_mode_and_pull_requests_are_asked_for(cloud: CloudPlace) -> None:
-    cloud.plays(say="1. Think\n2. Write", faults=["no_branch"])
+    plan = {"name": "create_plan", "args": {"plan": "1. Think\n2. Write"}}
+    cloud.plays(say="I have made a plan.", tools=[plan], faults=["no_branch"])
     ended = cloud.run(cloud.job(mode=Mode.PLAN, model="composer-2.5"), auto_create_pr=True)
     assert ended.outcome.failure is None
     assert ended.outcome.text == "1. Think\n2. Write"
@@ -87,6 +97,54 @@ def test_launch_whose_answer_is_lost_is_found_again(cloud: CloudPlace, fault: st
     assert ended.outcome.failure is None
     assert cloud.launched == 1
     assert ended.facts["adopted"] is (fault == "reset_after")
+
+
+_LAUNCHER = """
+import asyncio, sys
+from pathlib import Path
+from tests.agents.cloud_place import CloudPlace
+
+async def main(url, folder, token):
+    place = CloudPlace(url, Path(folder), None)
+    async with place.agent() as agent:
+        async for event in agent.run(place.job(token=token)):
+            print(event.type, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("when", ["asked", "answered"])
+def test_killed_in_the_middle_of_a_launch_there_is_exactly_one_agent(cloud: CloudPlace, when: str) -> None:
+    cloud.plays(hold=True)
+    if when == "asked":
+        cloud.post("/_sim/faults", [{"on": LAUNCH, "delay": 1.0}])
+    job = cloud.job()
+    child = subprocess.Popen(
+        [sys.executable, "-c", _LAUNCHER, cloud.url, str(cloud.folder), job.token],
+        env=os.environ | {"CURSOR_API_KEY": KEY},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None
+    if when == "answered":
+        assert child.stdout.readline().strip() == "agent.started"
+    else:
+        wait_for(lambda: cloud.asked(LAUNCH))
+    child.send_signal(signal.SIGKILL)
+    child.wait(DEADLINE)
+    child.stdout.close()
+
+    async def resume() -> None:
+        async with cloud.agent() as agent, aclosing(agent.run(job)) as events:
+            assert isinstance(await anext(events), AgentStarted)
+            await asyncio.to_thread(cloud.post, "/_sim/release")
+            rest = [event async for event in events]
+        assert outcome(rest).failure is None
+
+    asyncio.run(resume())
+    assert cloud.launched == 1
+    assert len([seen for seen in cloud.asked(LAUNCH) if seen["status"] == 201]) <= 1
 
 
 def test_follow_up_goes_on_in_the_same_agent(cloud: CloudPlace) -> None:

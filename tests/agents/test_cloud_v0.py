@@ -41,7 +41,7 @@ def test_launch_is_watched_to_the_branch_we_have_named(cloud: CloudPlace) -> Non
 
 def test_what_v0_cannot_do_is_not_promised(cloud: CloudPlace) -> None:
     can = CursorCloudAgent(cloud.options(api_version="v0"), lend(Processes(cloud.folder))).can
-    assert (can.plan_mode, can.reports_usage, can.reports_cost) == (False,) * 3
+    assert (can.plan_mode, can.streams, can.reports_usage, can.reports_cost) == (False,) * 4
     assert (can.edits, can.cloud, can.follow_up) == (True,) * 3
     assert run(cloud, cloud.job(mode=Mode.PLAN)).kind == "not_started"
     assert cloud.asked() == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +108,8 @@ def test_errors_on_the_way_are_not_the_end() -> None:
 
 
 def test_waiting_for_the_network_begins_with_the_first_complaint() -> None:
-    lines = CodexLines(Mode.EDIT)
+    gave_up = [True]
+    lines = CodexLines(Mode.EDIT, was_given_up=lambda: gave_up[0])
     read(lines, STARTED, WAITS)
     since = lines.offline_since
     assert since is not None
@@ -116,6 +119,7 @@ def test_waiting_for_the_network_begins_with_the_first_complaint() -> None:
     assert failure is not None
     assert failure.kind is FailureKind.OUTAGE
     assert "waiting for network" in failure.message
+    gave_up[0] = False
     read(lines, SAID)
     failure = lines.outcome(ended(None, 9, "wall"), NOW).failure
     assert failure is not None
@@ -188,6 +192,36 @@ def test_a_follow_up_counts_only_what_it_used_itself(codex: StandIn) -> None:
     assert len(codex.calls()) == 2
 
 
+def test_a_service_that_cannot_be_reached_is_not_waited_for(codex: StandIn) -> None:
+    codex.says([STARTED, TURN, WAITS], stay=600)
+    first = outcome(codex.run(lambda services: agent(services, offline_grace=0.2)))
+    again = outcome(codex.run(agent))
+    assert first.failure is not None
+    assert first.failure.kind is FailureKind.OUTAGE
+    assert again.failure is not None
+    assert again.failure.message == first.failure.message
+    assert len(codex.calls()) == 1
+
+
+def test_the_real_program_is_preferred_to_its_launcher(codex: StandIn) -> None:
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    program = codex.root / "bin" / "codex"
+    modules = codex.root / "node_modules" / "@openai"
+    native = modules / f"codex-{sys.platform}-{machine}" / "vendor" / "triple" / "bin" / "codex"
+    launcher = modules / "codex" / "bin" / "codex.js"
+    for path in (native, launcher):
+        path.parent.mkdir(parents=True)
+    program.rename(native)
+    launcher.write_text("#!/bin/sh\nexit 1\n")
+    launcher.chmod(0o755)
+    program.symlink_to(launcher)
+    assert outcome(codex.run(agent)).failure is None
+    native.unlink()
+    failure = outcome(codex.run(agent, token="launcher")).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.CRASH
+
+
 def test_what_is_missing(codex: StandIn, tmp_path: Path) -> None:
     services = lend(Processes(tmp_path / "run"))
     assert agent(services).check() == []
@@ -198,6 +232,13 @@ def test_what_is_missing(codex: StandIn, tmp_path: Path) -> None:
     assert agent(services, config=['model_provider="local"']).check() == []
     codex.says([], status="Logged in using ChatGPT")
     assert agent(services).check() == []
+    codex.says([], version="codex 1")
+    (problem,) = agent(services).check()
+    assert problem.exit_code == 5
+    assert "is not Codex" in problem.message
+    (problem,) = agent(services, agent_cmd="codex-9").check()
+    assert problem.exit_code == 5
+    assert "npm install -g @openai/codex" in problem.fix
 
 
 def session_file(home: Path, used: float, resets: float, total: int = 500) -> None:
@@ -229,8 +270,23 @@ def test_the_session_file_knows_the_end_of_a_limit_and_the_tokens_of_a_failed_tu
 
 def test_codex_that_keeps_trying_after_429_is_limited_and_not_away() -> None:
     said = "Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)"
-    lines = CodexLines(Mode.EDIT)
+    lines = CodexLines(Mode.EDIT, was_given_up=lambda: True)
     read(lines, STARTED, TURN, {"type": "error", "message": said})
     failure = lines.outcome(ended(None, 15, "ended"), NOW).failure
     assert failure is not None
     assert failure.kind is FailureKind.RATE_LIMIT
+
+
+def test_calls_that_codex_does_not_know_are_failed_uses_of_tools(tmp_path: Path) -> None:
+    """A model that fits another version calls them by other names, and nothing of it is printed."""
+    session_file(tmp_path, 40.0, NOW + 7200)
+    (file,) = tmp_path.rglob("rollout-*.jsonl")
+    refused = {"type": "function_call_output", "call_id": "c", "output": "unsupported call: shell"}
+    begun = {"type": "event_msg", "payload": {"type": "task_started"}}
+    known = {"type": "response_item", "payload": {**refused, "output": "It said: unsupported call"}}
+    turn = [{"type": "response_item", "payload": refused}, known]
+    file.write_text("".join(json.dumps(line) + "\n" for line in (*turn, begun, *turn)))
+    lines = CodexLines(Mode.EDIT, home=tmp_path)
+    read(lines, STARTED, TURN, {"type": "turn.completed", "usage": {}})
+    facts = lines.outcome(ended(), NOW).facts
+    assert (facts["tools"], facts["tools_failure"]) == (1, 1)

@@ -11,22 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from segue.agents.cursor.agent import CursorAgent, CursorOptions
 from segue.agents.cursor.lines import CursorLines
+from segue.agents.local.launch import ProcessEnd
 from segue.domain.events import (
     AgentOutput,
     AgentRaw,
     AgentText,
     AgentTool,
     AgentUsage,
+    event_data,
 )
 from segue.domain.job import Job, Limits, Mode, Prompt
 from segue.domain.outcome import FailureKind, Usage
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
-from segue.system.process.processes import Processes
+from segue.system.process.processes import Exit, Processes
 from segue.system.services import Services
 from tests.agents.items import Items, failure, is_at_work, lend, of, outcome
 from tests.conformance.agent import check_agent
@@ -225,11 +229,11 @@ class TestDefects:
         self, rehearsal: Rehearsal
     ) -> None:
         rehearsal.faults("hang_after_result", "orphan")
-        events = rehearsal.run()
+        events = rehearsal.run(result_grace=0.1)
         assert failure(events) is None
         assert outcome(events).text.startswith("Done")
         assert not is_at_work(f"SEGUE_JOB_FOLDER={rehearsal.root}/")
-        assert outcome(rehearsal.run()).text == outcome(events).text
+        assert outcome(rehearsal.run(result_grace=0.1)).text == outcome(events).text
         assert len(rehearsal.launches()) == 1
 
     def test_what_the_user_denied_stays_denied_in_the_own_folder(self, rehearsal: Rehearsal) -> None:
@@ -328,6 +332,21 @@ class TestCheck:
         assert self.problems(rehearsal) == []
         assert self.problems(rehearsal, agent_cmd=str(rehearsal.root / "bin" / "agent")) == []
 
+    def test_not_found(self, rehearsal: Rehearsal) -> None:
+        rehearsal.environ.setenv("PATH", str(rehearsal.root / "empty"))
+        ((code, text),) = self.problems(rehearsal)
+        assert code == 5
+        assert "https://cursor.com/docs/cli/overview" in text
+
+    def test_stranger_called_agent(self, rehearsal: Rehearsal) -> None:
+        (rehearsal.root / "bin" / "cursor-agent").unlink()
+        stranger = rehearsal.root / "bin" / "agent"
+        stranger.write_text("#!/bin/sh\necho agent 1.0\n")
+        ((code, text),) = self.problems(rehearsal)
+        assert code == 5
+        assert "not the Cursor CLI" in text
+        assert "agent 1.0" in text
+
     def test_not_logged_in(self, rehearsal: Rehearsal) -> None:
         rehearsal.script("logged_in = false\n")
         ((code, text),) = self.problems(rehearsal)
@@ -376,3 +395,40 @@ def test_every_shape_of_tool_call_is_read(call: dict[str, Any]) -> None:
     (event,) = CursorLines(Mode.EDIT).read(json.dumps(line)) or []
     assert isinstance(event, AgentTool)
     assert (event.name, event.input, event.status) == ("Bash", {"command": "make"}, "success")
+
+
+_INNER = [
+    "type",
+    "subtype",
+    "message",
+    "tool_call",
+    "function",
+    "shellToolCall",
+    "args",
+    "case",
+    "content",
+    "plan",
+]
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_INNER), inner, max_size=4),
+    max_leaves=8,
+)
+_KINDS = ["system", "user", "thinking", "assistant", "tool_call", "interaction_query", "result", "else"]
+_KEYS = ["subtype", "session_id", "message", "tool_call", "usage", "result", "is_error", "call_id"]
+_LINES = st.fixed_dictionaries(
+    {"type": st.sampled_from(_KINDS) | _JSON}, optional=dict.fromkeys(_KEYS, _JSON)
+)
+
+
+@given(st.lists(_LINES.map(json.dumps) | st.text(max_size=40) | st.text(max_size=20).map("{".__add__)))
+def test_no_line_is_fatal(lines: list[str]) -> None:
+    for mode in Mode:
+        reader = CursorLines(mode)
+        for line in lines:
+            for event in reader.read(line) or []:
+                json.dumps(event_data(event), allow_nan=False)
+        end = Exit(0, None, None, "", 1.0, False, 1)
+        done = reader.outcome(ProcessEnd(end, "", ""), now=0.0)
+        assert done.failure is not None or reader.is_finished
+        json.dumps(done.facts, allow_nan=False)

@@ -15,13 +15,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from segue.agents.classify import read_last_words
 from segue.agents.claude.lines import ClaudeLines
+from segue.agents.cloud.errors import BY_US, judge_refusal, make_unreachable, read_refusal
 from segue.agents.codex.lines import CodexLines
 from segue.agents.cursor.lines import CursorLines
-from segue.agents.cursor_cloud.api import Look, Status
-from segue.agents.cursor_cloud.errors import judge_refusal, make_unreachable, read_refusal
+from segue.agents.cursor_cloud.api import CURSOR, Status, judge_end
 from segue.agents.local.launch import ProcessEnd
-from segue.agents.why_failed import explain_last_words
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind
 from segue.system.http.client import HttpError, HttpResponse
@@ -45,8 +45,14 @@ def claude(*printed: dict[str, Any] | str, **how: Any) -> Told:
     return lambda: _printed(ClaudeLines(Mode.EDIT), printed, ended(**how))
 
 
-def codex(*printed: dict[str, Any] | str, **how: Any) -> Told:
-    return lambda: _printed(CodexLines(Mode.EDIT), printed, ended(**how))
+def codex(*printed: dict[str, Any] | str, gave_up: bool = False, **how: Any) -> Told:
+    def told() -> Failure | None:
+        lines = CodexLines(Mode.EDIT, was_given_up=lambda: gave_up)
+        for line in printed:
+            lines.read(line if isinstance(line, str) else json.dumps(line))
+        return lines.outcome(ended(**how), NOW).failure
+
+    return told
 
 
 def cursor(*printed: dict[str, Any] | str, **how: Any) -> Told:
@@ -58,12 +64,12 @@ def command(out: str = "", err: str = "", **how: Any) -> Told:
 
 
 def run_said(error: str, status: Status = Status.FAILED) -> Told:
-    return lambda: Look(status, "", error=error).failure
+    return lambda: judge_end(status, error)
 
 
 def api_said(status: int, code: str = "", message: str = "no") -> Told:
     body = json.dumps({"error": {"code": code, "message": message}} if code else {}).encode()
-    return lambda: judge_refusal(read_refusal(HttpResponse(status, {}, body)), False)
+    return lambda: judge_refusal(read_refusal(HttpResponse(status, {}, body)), False, CURSOR)
 
 
 CLAUDE_INIT = {"type": "system", "subtype": "init", "session_id": "s", "model": "m"}
@@ -180,6 +186,7 @@ TABLE: dict[str, Rows] = {
             codex(*codex_failed("stream disconnected before completion: Transport error"), code=1),
             codex(
                 {"type": "error", "message": "Reconnecting... waiting for network"},
+                gave_up=True,
                 code=None,
                 reason="ended",
             ),
@@ -243,13 +250,16 @@ TABLE: dict[str, Rows] = {
         ],
         FailureKind.OUTAGE: [
             api_said(503),
-            lambda: judge_refusal(make_unreachable(HttpError("refused", sent=False), True), False),
+            lambda: judge_refusal(
+                make_unreachable(HttpError("connection refused", sent=False)), False, CURSOR
+            ),
             run_said("upstream: 503 Service Unavailable"),
         ],
         FailureKind.AUTH: [api_said(401), api_said(403, "plan_required")],
         FailureKind.CONTEXT: [run_said("The prompt is too long for this model.")],
         FailureKind.NOT_STARTED: [run_said(NO_MODEL)],
         FailureKind.CRASH: [run_said(""), run_said("the machine died")],
+        FailureKind.HANG: [lambda: BY_US["hang"]],
         FailureKind.UNKNOWN: [run_said("", Status.CANCELLED), api_said(409, "agent_id_conflict")],
     },
     "command": {
@@ -330,7 +340,7 @@ def test_codex_says_the_kind_of_an_error_in_its_session_file(tmp_path: Path) -> 
     ],
 )
 def test_error_as_the_last_word(text: str, kind: FailureKind | None) -> None:
-    failure = explain_last_words(text, NOW)
+    failure = read_last_words(text, NOW)
     assert (failure and failure.kind) is kind
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
+import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from segue.domain.outcome import FailureKind, Outcome, Usage
 from segue.domain.task import Task
 from segue.prompts.task import execute_prompt
 from segue.system.process.processes import Processes
-from tests.agents.items import Items, failure, lend, of, outcome
+from tests.agents.items import Items, failure, is_at_work, lend, of, outcome
 
 SECRET = "sk-not-for-your-eyes-0123456789"
 PROMPT = execute_prompt(Task("2", "Say hello", ""), "", nonce="test")
@@ -174,6 +175,46 @@ def test_each_way_to_fail(repo: Path, action: str, expected: FailureKind | None)
     assert failure(play(repo, f"[[on]]\n{action}\n")) is expected
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_an_orphan_does_not_outlive_the_job(repo: Path) -> None:
+    token = uuid.uuid4().hex
+    leave = 'run = [["sh", "-c", "setsid sleep 600 >/dev/null 2>&1 &"]]'
+    assert failure(play(repo, f"[[on]]\n{leave}\n", token=token)) is None
+    assert not is_at_work(f"SEGUE_JOB={token}")
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import test_scripted
+test_scripted.play(Path(sys.argv[2]), Path(sys.argv[3]).read_text(), token=sys.argv[4])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_an_agent_whose_segue_was_killed_is_adopted_and_not_started_again(repo: Path) -> None:
+    token = uuid.uuid4().hex
+    gate = repo.parent / "gate"
+    script = f'[[on]]\nwait_for = "{gate}"\nappend = {{ "log" = "once\\n" }}\nsay = "adopted"\n'
+    text = repo.parent / "text.toml"
+    text.write_text(script)
+    here = str(Path(__file__).parent)
+    segue = subprocess.Popen([sys.executable, "-c", KILLED, here, str(repo), str(text), token])
+    deadline = time.monotonic() + 120
+    while not is_at_work(f"SEGUE_JOB={token}"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    segue.kill()
+    segue.wait()
+    gate.touch()
+    events = play(repo, script, token=token)
+    assert failure(events) is None
+    assert outcome(events).text == "adopted"
+    assert outcome(events).facts["adopted"] is True
+    assert (repo / "log").read_text() == "once\n"
+
+
 def test_a_link_that_leads_out_of_the_workspace_is_refused(repo: Path) -> None:
     outside = repo.parent / "outside"
     outside.mkdir()
@@ -207,8 +248,7 @@ def test_a_malformed_script_is_refused_by_name(tmp_path: Path, script: str, name
 def test_a_one_file_build_finds_the_child_behind_its_own_switch(repo: Path) -> None:
     argv = ["segue", "--segue-child", "segue.agents.scripted.child"]
     code = f"import sys; sys.argv = {argv}\nfrom segue.__main__ import main; main()"
-    job = {"acts": [["say", "hey"], ["write", "a", "ok"]], "exit_code": 3}
-    data = json.dumps(job).encode()
-    done = subprocess.run([sys.executable, "-c", code], cwd=repo, input=data, capture_output=True)
-    assert (done.returncode, done.stdout.splitlines()[0]) == (3, b"hey")
+    acts = b"print 3\nheywrite 1 2\naokexit 1\n3prompt\np"
+    done = subprocess.run([sys.executable, "-c", code], cwd=repo, input=acts, capture_output=True)
+    assert (done.returncode, done.stdout) == (3, b"hey")
     assert (repo / "a").read_text() == "ok"

@@ -14,7 +14,8 @@ from segue.agents.local.launch import Reader
 from segue.agents.local.output import OutputStream
 from segue.domain.events import AgentOutput, AgentText, Event
 from segue.system.redact import MARK, Redactor
-from tests.system.shapes import SECRETS, SHAPES, spelt
+from tests.system.shapes import SHAPES, wrapped
+from tests.system.spelling import SECRETS, spelt
 
 CASES = SECRETS.flatmap(lambda secret: st.tuples(st.just(secret), spelt(secret)))
 CUTS = st.lists(st.integers(0, 400), max_size=8)
@@ -53,7 +54,7 @@ def test_a_program_that_prints_text(case: tuple[str, str], cuts: list[int]) -> N
 @pytest.mark.parametrize("name", ["rsa", "openssh", "github", "pypi", "google"])
 def test_a_key_is_in_no_two_events_however_its_lines_come(name: str) -> None:
     """Behind the signs of a diff, and with a chunk that ends in each of its lines."""
-    lines = ["It says:", *(f"+{line}" for line in SHAPES[name].split("\n")), "and more"]
+    lines = ["It says:", *(f"+{line}" for line in wrapped(SHAPES[name], 64, "").split("\n")), "and more"]
     text = "\n".join(lines) + "\n"
     redactor = Redactor()
     for end in [place + 1 for place, char in enumerate(text) if char == "\n"]:

@@ -32,7 +32,7 @@ class Cloud:
         place.config(
             f'agent = "cursor-cloud"\nagents.cursor-cloud.base_url = "{url}"\n'
             f'agents.cursor-cloud.repository = "{HOSTED}"\nagents.cursor-cloud.poll_interval = 0.2\n'
-            f'judge.base_url = "{judge.base_url}"\n'
+            f'agents.cursor-cloud.retry_pause = 0.05\njudge.base_url = "{judge.base_url}"\n'
         )
 
     @property

@@ -95,37 +95,3 @@ def test_every_round_is_committed_for_the_judge_to_see(place: Place) -> None:
     place.segue("run", GOAL)
     assert place.subjects() == ["Task 1: Make a", "Task 1: fix 1"]
     assert place.git("status", "--porcelain") == ""
-
-
-def test_a_replan_is_told_what_is_there_and_what_it_drops_is_named(place: Place) -> None:
-    stop = on_verify(1, 'unmet = "all", evidence = "nothing is there"')
-    replan = '[[on]]\nphase = \'replan\'\nplan = \'{"steps": [{"keep": "3"}]}\'\n'
-    caveat = on_verify(2, 'caveats = ["another layout"]')
-    place.script(plan(*map(step, "abcd")) + stop + caveat + replan)
-    place.more_config("limits.resolutions = 0\n")
-    ended = place.segue("run", GOAL, code=3)
-    asked = prompt_of(place, "task/2/replan/1")
-    assert "Make a (backend): failed." in asked
-    assert "It left" not in asked, "the work of the failed step was put aside"
-    assert "plan of 2 steps: another layout (dropped: 1 Make a, 4 Make d)" in ended.stderr
-
-
-def test_what_a_search_has_found_stays_with_a_task_that_is_tried_again(place: Place) -> None:
-    missing = 'unmet = "all", evidence = "nothing is there"'
-    search = on_verify(1, f'{missing}, action = "WEB_SEARCH", request = "policies"', 1)
-    stop = on_verify(1, missing, 2)
-    found = '[[on]]\nphase = "search"\nsay = "See https://docs.example.com/policies."\n'
-    place.script(plan(step("a")) + search + stop + found)
-    place.more_config("limits.resolutions = 1\n")
-    place.segue("run", GOAL, code=3)
-    place.script(plan(step("a")))
-    place.segue("task", "say", "1", "Try again")
-    place.segue("resume")
-    sql = (
-        "select p.text from orchestrator_prompts p join orchestrator_events e "
-        "on e.data->>'digest' = p.digest where e.step = 'task/1/execute/1' "
-        "and e.type = 'prompt' order by e.seq"
-    )
-    (first,), (again,) = place.rows(sql)
-    assert "https://docs.example.com/policies" not in first
-    assert "https://docs.example.com/policies" in again

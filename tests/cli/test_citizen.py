@@ -30,6 +30,14 @@ def run(place: Place, *arguments: str, code: int = 0) -> str:
     return place.segue("run", FEATURE, "--task", "T001", *arguments, code=code).stderr
 
 
+def test_hooks_of_extensions_are_named_and_left_to_people(lending: Place) -> None:
+    hook = "{extension: git, command: speckit.git.commit, optional: false}"
+    text = f"hooks:\n  before_implement:\n  - {hook}\n  after_implement: []\n"
+    (lending.repo / ".specify" / "extensions.yml").write_text(text)
+    commit(lending)
+    assert "left to you: speckit.git.commit (before, mandatory)." in " ".join(run(lending).split())
+
+
 def open_item(place: Place) -> None:
     path = place.repo / FEATURE / "checklists" / "ux.md"
     path.write_text("# UX\n\n- [x] CHK001 Colours\n- [ ] CHK002 Is the empty state described?\n")

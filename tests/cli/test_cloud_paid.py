@@ -23,7 +23,12 @@ def heal(cloud: Cloud) -> None:
     loopback.post(f"{cloud.url}/_sim/release").raise_for_status()
 
 
+def without_streams(cloud: Cloud) -> None:
+    cloud.place.more_config("agents.cursor-cloud.stream = false\n")
+
+
 def test_one_odd_answer_abandons_nobody(cloud: Cloud) -> None:
+    without_streams(cloud)
     breaks(cloud, "unauthorized", times=2)
     cloud.place.segue(*RUN)
     assert len(cloud.launches()) == 1
@@ -37,6 +42,7 @@ def test_a_launch_whose_answer_is_cut_is_asked_for_under_the_same_id(cloud: Clou
 
 
 def test_a_key_that_expires_is_replaced_and_the_agent_found_again(cloud: Cloud) -> None:
+    without_streams(cloud)
     cloud.script({"hold": True})
     breaks(cloud, "unauthorized", times=0)
     said = cloud.place.segue(*RUN, code=4).stderr
@@ -53,6 +59,7 @@ def test_a_key_that_expires_is_replaced_and_the_agent_found_again(cloud: Cloud) 
 
 
 def test_a_service_that_is_away_when_a_killed_run_resumes_costs_no_second_agent(cloud: Cloud) -> None:
+    without_streams(cloud)
     cloud.script({"hold": True})
     process = cloud.place.start(*RUN)
     until(cloud.launches, "the agent")

@@ -15,7 +15,7 @@ from tests.cli.place import PLAN, Place
 
 
 def test_task_list_shows_what_was_understood_and_what_was_not(place: Place) -> None:
-    (place.repo / "plan.md").write_text(PLAN + "\n```\n## Task 4: in code\n```\n")
+    (place.repo / "plan.md").write_text(PLAN + "\n```\n### Task 4: near miss\n```\n")
     data = place.json("task", "list", "plan.md")
     assert data["source"] == "planfile"
     assert data["tasks"][0] == {
@@ -26,19 +26,20 @@ def test_task_list_shows_what_was_understood_and_what_was_not(place: Place) -> N
         "line": 3,
         "story": None,
     }
-    assert data["warnings"] == []
-    assert data["read_as"] == "Read 3 tasks from headings `## Task N`."
+    assert [warning["line"] for warning in data["warnings"]] == [13]
+    assert data["read_as"] == "Read 3 tasks from level-2 headings 'Task N'."
     place.segue("run", "plan.md", "--agent", "scripted", "--task", "1", "--allow-dirty")
     statuses = [task["status"] for task in place.json("task", "list", "plan.md")["tasks"]]
     assert statuses == ["done", "pending", "pending"]
 
 
 def test_task_list_and_dry_run_show_the_kind(place: Place) -> None:
-    """As the plan says, or by the words."""
-    texts = ["Update README\n\nkind: docs", "Add a page\n\nkind: human", "Run all tests", "Add a form"]
+    """By the user's rules, as the plan says, or by the words."""
+    texts = ["Update README", "Add a page\n\nkind: human", "Run all tests", "Add a form"]
     tasks = "\n".join(f"## Task {number}\n{text}\n" for number, text in enumerate(texts, 1))
     (place.repo / "plan.md").write_text(tasks)
-    kinds = ["docs", "human", "verify-only", "build"]
+    place.config('[kinds]\n"4*" = "docs"\n')
+    kinds = ["docs", "human", "verify-only", "docs"]
     assert [task["kind"] for task in place.json("task", "list", "plan.md")["tasks"]] == kinds
     shown = place.segue("task", "list", "plan.md").stdout
     assert "KIND" in shown
@@ -126,6 +127,8 @@ def test_the_log_holds_facts_and_no_prompt(place: Place) -> None:
     assert (ended["task"], ended["phase"], ended["exit_code"]) == ("1", "execute", 0)
     assert "duration" in ended
     assert not [r for r in records if r["event"] == "prompt" and "recipe" in json.dumps(r)]
+    text = place.segue("run", "plan.md", "--agent", "scripted", "--log-file", "-", SEGUE_LOG__FORMAT="text")
+    assert text.returncode == 0
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
@@ -147,7 +150,7 @@ def test_a_flow_of_the_users_own_is_stored_with_its_run(place: Place) -> None:
     assert place.json("status", "last")["flow"] == "mine"
 
 
-def test_variables_keep_the_case_of_other_variables(place: Place) -> None:
-    place.env |= {"SEGUE_AGENTS__COMMAND__ENV__TZ": "UTC"}
+def test_variables_keep_the_case_of_tasks_and_of_other_variables(place: Place) -> None:
+    place.env |= {"SEGUE_KINDS__T012": "docs", "SEGUE_AGENTS__COMMAND__ENV__TZ": "UTC"}
     shown = {row["setting"] for row in place.json("config", "list")}
-    assert {"agents.command.env.TZ"} <= shown
+    assert {"kinds.T012", "agents.command.env.TZ"} <= shown

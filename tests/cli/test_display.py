@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from segue.cli.terminal.display import event_line
 from segue.cli.terminal.output import AGENT_VARIABLES
 from segue.cli.terminal.table import width
-from segue.domain.events import AgentText, NoticeGiven, Recorded
 from tests.cli.place import DEADLINE, Place
 from tests.warm import start_segue
 
@@ -50,12 +48,6 @@ Write a fairly long text into one.txt, so that a narrow terminal has to cut this
 Write three 👩‍👩‍👧 ❤️ e\u0301.
 """
 UNTIL = r"Task 3 waits until \w{3} \d+ \w{3} \d\d:\d\d:\d\d, (in \d+ s|now): usage limit"
-
-
-def test_a_warning_is_not_cut_before_its_point_but_chatter_is() -> None:
-    words = "word " * 100 + "The run starts with the first task."
-    assert event_line(Recorded("run", 1, 0, None, NoticeGiven(words))).endswith(words)
-    assert len(event_line(Recorded("run", 1, 0, None, AgentText(words)))) < 250
 
 
 def shown(place: Place, columns: int, *args: str, code: int = 0, **env: str) -> str:

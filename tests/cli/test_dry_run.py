@@ -70,16 +70,29 @@ def test_cloud_agents_get_what_was_printed(cloud: Cloud) -> None:
 PARTS = "## Task 1\n`src/a.py`\n## Task 2\n`src/b.py`\n## Task 3\n`src/a.py`, once more\n"
 
 
-def test_with_several_jobs_it_says_what_waits_for_what(place: Place) -> None:
+def test_with_several_jobs_it_says_what_that_can_save(place: Place) -> None:
     (place.repo / "plan.md").write_text(PARTS)
     text = place.segue("run", "plan.md", "--jobs", "2", "--dry-run").stdout
-    assert "──── with 2 at once ────\n3 waits for 1: both change src/a.py.\n" in text
-    *prompts, waits = map(
+    assert "3 tasks in 2 rounds: 1.5 × as fast as one after the other" in text
+    assert "The longest chain is 1 → 3: more jobs cannot make it more than 1.5 × as fast." in text
+    assert "What holds it up most: both name src/a.py (1 task)." in text
+    *prompts, forecast = map(
         json.loads, place.segue("run", "plan.md", "--jobs", "2", "--dry-run", "--json").stdout.splitlines()
     )
     assert {record["type"] for record in prompts} == {"prompt"}
-    assert waits == {"type": "waits", "task": "3", "for": ["1"], "why": "both change src/a.py"}
-    assert "waits" not in place.segue("run", "plan.md", "--dry-run").stdout
+    assert forecast == {
+        "type": "forecast",
+        "jobs": 2,
+        "tasks": 3,
+        "rounds": 2,
+        "speedup": 1.5,
+        "bound": 1.5,
+        "width": 2,
+        "chain": ["1", "3"],
+        "holdups": [{"why": "both name src/a.py", "tasks": 1}],
+        "seconds_per_task": None,
+    }
+    assert "rounds" not in place.segue("run", "plan.md", "--dry-run").stdout
 
 
 def test_tasks_that_wait_for_each_other_are_refused_with_several_jobs(place: Place) -> None:

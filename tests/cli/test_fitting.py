@@ -35,14 +35,14 @@ def views(draw: st.DrawFn) -> RunView:
     lanes = draw(st.booleans())
     for number, key in enumerate(draw(st.lists(KEYS, min_size=1, max_size=45, unique=True)), 1):
         task = TaskView(key, draw(TEXTS), draw(STATES), "execute", "claude:opus", draw(st.integers(0, 12)))
-        task.started, task.clock.ms = 1, draw(st.integers(0, 10**7))
+        task.started, task.work_ms = 1, draw(st.integers(0, 10**7))
         task.usage = Usage(draw(st.integers(0, 10**6)), 1, draw(st.none() | st.floats(0, 99)))
         task.reason, task.lane = draw(TEXTS), number if lanes else 0
         task.proof = draw(st.sampled_from([None, Proof(level=Level.CHANGED), Proof(level=Level.TESTED)]))
         task.wake = 2e9 if task.state == "parked" else None
         view.tasks[key] = task
         if task.state in ("running", "parked"):
-            view.under_way[key] = task
+            view.work.under_way[key] = task
             view.lane_count = task.lane
     return view
 
@@ -82,7 +82,7 @@ def run_of(**seconds: float | None) -> RunView:
     view = RunView({key: TaskView(key, key) for key in seconds})
     for key, took in seconds.items():
         if took is not None:
-            view.tasks[key].state, view.tasks[key].clock.ms = "done", int(took * 1000)
+            view.tasks[key].state, view.tasks[key].work_ms = "done", int(took * 1000)
     return view
 
 

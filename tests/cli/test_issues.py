@@ -14,7 +14,7 @@ from tests.fakes.serving import serve
 
 ISSUES: list[dict[str, Any]] = [
     {"title": "Show prices with tax", "body": "- [ ] A test covers it", "labels": ["ready"]},
-    {"title": "Print receipts", "body": "blocked by #1", "labels": ["ready"]},
+    {"title": "Print receipts", "labels": ["ready"], "blocked_by": [1]},
     {"title": "Not ready"},
 ]
 NAMED = "github:acme/shop?label=ready"
@@ -61,7 +61,7 @@ def test_a_person_is_asked_on_the_issue(place: Place, hub: Github) -> None:
     assert words in fenced, "an agent mentions nobody"
     assert "@acme" not in before + after
     place.segue("task", "accept", "1")
-    assert comments(hub, 1)[1].startswith("Segue has done this")
+    assert comments(hub, 1)[0].startswith("Segue has done this")
 
 
 def test_an_issue_that_is_edited_at_work_is_done_as_it_was(place: Place, hub: Github) -> None:

@@ -1,8 +1,7 @@
-"""A repository is recognised when its folder was moved."""
+"""A repository is recognised when its folder was moved, copied, cloned again or mounted elsewhere."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -48,12 +47,16 @@ def test_a_moved_repository_continues_where_it_was(place: Place, database: str) 
     assert subjects(place, there) == ALL
 
 
-def test_a_copy_starts_anew_while_the_original_is_there(place: Place) -> None:
+def test_a_clone_made_from_the_folder_itself_is_asked_about(place: Place) -> None:
+    address = "{}/.git"
     place.segue(*RUN, "--task", "1")
-    copy = place.root / "copy"
-    shutil.copytree(place.repo, copy, symlinks=True)
-    assert "it is the same one" not in segue(place, copy, *RUN)
-    assert subjects(place, copy) == [ALL[0], *ALL], "whose runs are those of the original"
-    assert subjects(place, place.repo) == ALL[:1]
-    place.segue(*RUN)
-    assert subjects(place, place.repo) == ALL, "the original has runs of its own"
+    clone = place.root / "clone"
+    git(place, place.root, "clone", "--quiet", str(place.repo), str(clone))
+    git(place, clone, "remote", "set-url", "origin", address.format(place.repo))
+
+    assert f"{clone} is another clone of {place.repo}" in segue(place, clone, *RUN, code=2)
+    assert subjects(place, clone) == ALL[:1]
+    segue(place, clone, *RUN, "--plan-changed", "keep")
+    assert subjects(place, clone) == ALL
+    asked = place.segue(*RUN, code=2).stderr
+    assert f"{place.repo} is another clone of {clone}" in asked, "the runs are the clone's now"

@@ -52,7 +52,7 @@ def cloud(place: Place) -> Iterator[Service]:
         place.env["CURSOR_API_KEY"] = "crsr_test"
         place.config(
             f'agent = "cursor-cloud"\n[agents.cursor-cloud]\nbase_url = "{service.url}"\n'
-            f'repository = "{HOSTED}"\npoll_interval = 0.2\n'
+            f'repository = "{HOSTED}"\npoll_interval = 0.2\nretry_pause = 0.01\nstream = false\n'
         )
         yield service
 

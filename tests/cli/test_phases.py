@@ -76,22 +76,11 @@ def test_findings_that_remain(cursor: Place, policy: str, code: int) -> None:
     agent = cursor.root / "agent.toml"
     agent.write_text('[[on]]\nmode = "agent"\nwrite = { "code.py" = "BAD = True\\n" }\n')
     stet_finds(cursor, {"pattern": "BAD", "severity": "error", "category": "bug", "message": "BAD is bad"})
-    limits = {"SEGUE_REVIEW__MAX_ADDRESS_ROUNDS": "2", "SEGUE_REVIEW__ON_FINDINGS_REMAINING": policy}
-    cursor.segue("run", "plan.md", "--task", "1", code=code, **limits)
+    cursor.segue("run", "plan.md", "--task", "1", code=code, SEGUE_REVIEW__ON_FINDINGS_REMAINING=policy)
     rounds = [key for key in steps(cursor) if key.startswith(("review", "address"))]
-    assert rounds == ["review/1", "address/1", "review/2", "address/2", "review/3"]
+    assert rounds == ["review/1", "address/1", "review/2"], "no progress is noticed, not all rounds burnt"
     (task,) = cursor.json("status", "last")["tasks"]
     assert task["verdict"] == ("PARTIAL" if policy == "warn" else None)
-
-
-def test_a_review_is_skipped_also_when_the_first_command_fails_and_logs_say_why(cursor: Place) -> None:
-    (cursor.repo / ".git" / "info" / "exclude").write_text(".review/\n")
-    (cursor.repo / ".review").mkdir()
-    (cursor.repo / ".review" / "session.json").write_text("{")
-    cursor.segue("run", "plan.md", "--task", "1", SEGUE_REVIEW__ON_REVIEW_FAILURE="skip")
-    logs = cursor.segue("logs", "last").stdout
-    assert "stet status: exit code 1" in logs
-    assert "Session file is invalid or corrupted." in logs
 
 
 def test_a_plan_phase_that_edits_is_undone_and_fails(place: Place) -> None:

@@ -78,7 +78,7 @@ def test_what_reaches_beyond_the_clone_is_left_out_and_named(place: Place) -> No
     place.config(
         'agent = "scripted"\ndelivery = "pr"\nlog.file = "planted.log"\n'
         'database_url = "planted.db"\nstate_dir = "planted"\nfinal.review = ["touch planted"]\n'
-        'notify.urls = ["json://127.0.0.1:9/"]\n'
+        '[notify.webhook]\nurl = "http://127.0.0.1:9/"\n'
     )
     shown = rehearse(place, "plan.md", "--task", "1")
     assert 'Not rehearsed: delivery = "pr", [final] commands, notifications.' in shown

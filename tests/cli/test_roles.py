@@ -46,8 +46,9 @@ def test_a_task_that_fails_by_itself_is_not_handed_over(place: Place) -> None:
 def test_every_role_may_have_its_own_agent_and_model(place: Place) -> None:
     place.config(
         """
-agent = ["scripted:large"]
-roles.plan = "scripted:small"
+[roles]
+execute = ["scripted:large"]
+plan = "scripted:small"
 """
     )
     place.segue("run", "plan.md", "--flow", "plan", "--task", "1")

@@ -15,20 +15,21 @@ from segue.cli.terminal.output import report_error
 from tests.cli.hosted import Hosted, host
 from tests.cli.place import Place
 from tests.features.notify.servers import webhook
-from tests.system.shapes import FORMS, KNOWN, SHAPE_FORMS, SHAPES, pieces
+from tests.system.shapes import ENCODINGS, KNOWN, SHAPES
+from tests.system.test_shapes import PIECE
 from tests.web.place import serving
 
 IN_REMOTE, IN_NETRC = "r3m0te-T0ken-a1B2c3D4e5", "netrc-Passw0rd-f6G7h8"
+SECRETS = {**SHAPES, **KNOWN, "remote": IN_REMOTE, "netrc": IN_NETRC}
 
 
-def plant() -> dict[str, tuple[str, str]]:
-    """Return the secrets that are planted, each in another form."""
-    planted = {}
-    for secrets, forms in ((SHAPES, SHAPE_FORMS), ({**KNOWN, "remote": IN_REMOTE, "netrc": IN_NETRC}, FORMS)):
-        for place, name in enumerate([*secrets] * max(1, -(-len(forms) // len(secrets)))):
-            way = [*forms][place % len(forms)]
-            planted[f"{name}, {way}"] = (secrets[name], forms[way](secrets[name]))
-    return planted
+def plant(is_all: bool) -> dict[str, tuple[str, str]]:
+    """Return what is planted: every secret in every encoding, or each of both at least once."""
+    names, ways = list(SECRETS), list(ENCODINGS)
+    pairs = [(name, way) for name in names for way in ways]
+    if not is_all:
+        pairs = [(names[place % len(names)], way) for place, way in enumerate(ways)]
+    return {f"{name}, {way}": (SECRETS[name], ENCODINGS[way](SECRETS[name])) for name, way in pairs}
 
 
 class Sinks:
@@ -38,7 +39,11 @@ class Sinks:
         self.texts: dict[str, str] = {}
         self._pieces: dict[str, str] = {}
         for name, (secret, encoded) in planted.items():
-            self._pieces |= dict.fromkeys(pieces(secret, encoded), name)
+            words = [word for word in (*encoded.split("\n"), *secret.split("\n")) if "-----" not in word]
+            for word in words:
+                for at in range(0, max(1, len(word) - PIECE + 1), 4):
+                    if len(piece := word[at : at + PIECE]) == PIECE:
+                        self._pieces.setdefault(piece, name)
 
     def add(self, name: str, text: str) -> None:
         assert text, f"{name} is empty, so nothing was looked for"
@@ -74,7 +79,9 @@ def run(hosted: Hosted, planted: dict[str, tuple[str, str]], hook: str) -> str:
         f'[[on]]\nsay = {json.dumps(said)}\nstderr = {json.dumps(said)}\nwrite = {{ "f{{task}}" = "1" }}\n'
     )
     head = f'checks = [["{sys.executable}", "{check}"]]\n'
-    hosted.settings(f'\n[notify]\non = ["needs_human", "run_finished"]\nurls = ["{hook}"]\n', head, script)
+    hosted.settings(
+        f'\n[notify]\non = ["needs_human", "run_finished"]\n[notify.webhook]\nurl = "{hook}"\n', head, script
+    )
     done = hosted.place.segue("run", "plan.md", "--pr", code=None)
     return done.stdout + done.stderr
 
@@ -132,7 +139,8 @@ def collect_answers(sinks: Sinks, place: Place, run_id: str) -> None:
 
 
 def test_no_sink_has_a_secret(hosted: Hosted) -> None:
-    planted = plant()
+    how = "sample"
+    planted = plant(how == "all")
     sinks, place = Sinks(planted), hosted.place
     with webhook() as hook:
         sinks.add("terminal", run(hosted, planted, hook.url))

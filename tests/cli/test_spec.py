@@ -103,11 +103,11 @@ def test_all_ticked_means_nothing_to_do(feature: Place) -> None:
 
 
 def test_no_task_recognised_says_what_was_seen(feature: Place) -> None:
-    (folder(feature) / "tasks.md").write_text("# Tasks\n\n- T001 Test it\n")
+    (folder(feature) / "tasks.md").write_text("# Tasks\n\n## Checklist\n\n- [ ] Test it\n")
     for command in (["task", "list"], ["run", "--dry-run"], ["run"]):
         done = feature.segue(*command, code=2)
         assert "No pending tasks" not in done.stderr + done.stdout
-        assert "it has no box at the left margin" in done.stderr
+        assert "1 boxes" in done.stderr
 
 
 def rewrite(feature: Place, text: str) -> Path:
@@ -122,4 +122,4 @@ def test_the_graph_explains_what_would_collide(feature: Place) -> None:
         feature, "- [ ] T001 [P] src/a.py per spec.md\n- [ ] T002 [P] src/b.py\n- [ ] T003 [P] src/a.py\n"
     )
     shown = feature.segue("task", "graph").stdout
-    assert "waits for T001: both change src/a.py, although both are marked [P]" in shown
+    assert "waits for T001: both name src/a.py, although both are marked [P]" in shown

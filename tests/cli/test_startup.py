@@ -60,7 +60,7 @@ def test_status_lists_runs_without_what_only_tables_drivers_events_and_writers_n
 PARTS = (
     "segue.agents.acp.child",
     "segue.agents.scripted.child",
-    "segue.system.sandbox.landlock",
+    "segue.system.isolation.landlock",
     "segue.system.supervisor.main",
 )
 """Programs of Segue that are started again and again."""

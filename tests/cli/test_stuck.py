@@ -1,4 +1,4 @@
-"""An agent that turns in circles, as its user sees it: noticed, ended, and named in the next prompt."""
+"""An agent that turns in circles, as its user sees it: noticed, notified, ended, and told the next time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if sys.argv[1:] == ["--version"]:
 if "status" in sys.argv:
     print('{{"loggedIn": true}}')
     sys.exit()
-prompt = sys.stdin.read()
+prompt = json.loads(sys.stdin.readline())["message"]["content"]
 launches = Path({folder!r}) / "launches"
 with launches.open("a") as log:
     log.write(json.dumps(prompt) + "\\n")
@@ -36,6 +36,8 @@ line(type="system", subtype="init", session_id="s", model="sim", cwd=".", tools=
 Path("half.txt").write_text("half of it")
 if len(launches.read_text().splitlines()) <= {stuck}:
     for number in itertools.count():
+        if number == 6:  # by then it is noticed
+            line(**json.loads(sys.stdin.readline()), isReplay=True)
         key = f"call {{number}}"
         call = {{"name": "Bash", "input": {{"command": "make it"}}}}
         message("assistant", {{"type": "tool_use", "id": key, **call}})
@@ -68,12 +70,18 @@ def _prompts(place: Place) -> list[str]:
 def test_it_is_noticed_told_to_people_ended_and_tried_again_with_the_reason(place: Place) -> None:
     stick(place, 1)
     with webhook() as hook:
-        place.config(f'[notify]\nurls = ["{hook.url}"]\n')
+        place.config(f'[notify.webhook]\nurl = "{hook.url}"\n')
         done = place.segue("run", "plan.md", "--agent", "claude", SEGUE_LIMITS__STUCK="0.3")
-        assert "Segue: Task 1 (Write one.) seems stuck" in hook.titles()
+        assert ("stuck", "Task 1 (Write one.) seems stuck") in [
+            (one["kind"], one["title"]) for one in hook.json()
+        ]
     assert "seems stuck: it repeats Bash make it" in done.stdout + done.stderr
     (event,) = place.events("agent.stuck")
-    assert (event["task"], event["told"]) == ("1", False)
+    assert (event["task"], event["told"]) == ("1", True)
+    (said,) = place.events("task.commented")
+    assert said["by"] == "Segue"
+    assert "you turn in circles: it repeats Bash make it" in said["text"]
+    assert [told["how"] for told in place.events("words.delivered")] == ["session"]
     kinds = "SELECT data->'failure'->>'kind' FROM orchestrator_events WHERE type = 'agent.ended' ORDER BY seq"
     assert place.rows(kinds) == [("stuck",), (None,)]
     first, second = _prompts(place)

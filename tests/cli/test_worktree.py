@@ -143,7 +143,7 @@ def test_a_feature_is_ticked_in_the_users_files_alone(feature: Place) -> None:
     feature.script(
         '[[on]]\nwrite = { "done/{task}" = "x", "specs/001-greeting/tasks.md" = "ticked by the agent" }\n'
     )
-    feature.more_config('judged_by = "checks"\nchecks = [["test", "-d", "done"]]\ndelivery = "merge"\n')
+    feature.more_config('judged_by = "checks"\nchecks = [["test", "-d", "done"]]\nworktree_end = "merge"\n')
     feature.segue("run", "specs/001-greeting", "--worktree")
     assert (folder(feature) / "tasks.md").read_text() == TASKS.replace("[ ]", "[x]")
     changed = [line[3:] for line in feature.git("status", "--porcelain").splitlines()]

@@ -30,7 +30,7 @@ class Noted(Output, frozen=True):
     d: dict[str, Any] = {}
 
 
-_AWKWARD = Noted("a\x10b \U0001f600", (1, 2.5, None, True), {"": -1})
+_AWKWARD = Noted("a\x00b\x10c \ud83d\ude00 \U0001f600 \udcff", (1, 2.5, None, True), {"": -1})
 _NOTHING = Noted()
 
 

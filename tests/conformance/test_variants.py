@@ -23,7 +23,7 @@ from tests.conformance.judge import check_judge
 from tests.conformance.reviewer import check_reviewer
 from tests.conformance.store import check_store
 from tests.fakes.model import Model, serve_model
-from tests.reviewers.place import ruff
+from tests.reviewers.place import preset
 
 RUFF = str(Path(sys.executable).parent / "ruff")
 WRITES = CommandOptions(argv=[sys.executable, "-c", "open('made', 'a').write('x'); print('made it')"])
@@ -54,8 +54,8 @@ def test_judges_conform(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_command_reviewer_conforms() -> None:
-    options = ruff(argv=[RUFF, "check", "--no-cache", "--output-format", "sarif", "."])
-    wrong = ruff(argv=[RUFF, "check", "--no-such-flag"])
+    options = preset("ruff", argv=[RUFF, "check", "--no-cache", "--output-format", "sarif", "."])
+    wrong = preset("ruff", argv=[RUFF, "check", "--no-such-flag"])
     fails = partial(CommandReviewer, wrong)
     check_reviewer(partial(CommandReviewer, options), "src/calc.py", "import os\n", "x = 1\n", fails=fails)
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.cli.place import DEADLINE, Place, processes_with
+from tests.cli.place import DEADLINE, Place
 from tests.crash.points import Fault, Stopped, send
 
 _PAUSE = 0.5
@@ -108,9 +108,8 @@ def _continue(run: Stopped) -> None:
 
 
 def _supervisors(place: Place) -> Iterator[int]:
-    for pid in processes_with(str(place.root / "crash-page")):
-        if b"segue.system.supervisor" in _read(f"/proc/{pid}/cmdline"):
-            yield pid
+    for note in (place.database.parent / "runs").glob("*/supervisors/[0-9]*"):
+        yield int(note.name)
 
 
 def _agents(place: Place) -> Iterator[int]:
@@ -123,13 +122,6 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
-
-
-def _read(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return b""
 
 
 def _state_files(place: Place) -> list[Path]:

@@ -82,7 +82,7 @@ FLOWS = {
             scores=(f"{_FEATURE}/tasks.md", f"{_FEATURE}/state.json"),
             launches=4,
         ),
-        KilledFlow("worktree", ("run", "plan.md", "--worktree"), 'delivery = "merge"\n'),
+        KilledFlow("worktree", ("run", "plan.md", "--worktree"), 'worktree_end = "merge"\n'),
         KilledFlow(
             "lanes",
             settings="jobs = 3\n",

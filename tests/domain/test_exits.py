@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.exits import Citation, HonestExit, find_exit, find_question, find_unshown
+from segue.domain.exits import Citation, HonestExit, find_exit, find_unshown
 
 LINE = '{"cannot": "both cannot be true", "evidence": [{"file": "a.py", "line": 3, "quote": "x == 1"}]}'
 FOUND = HonestExit("both cannot be true", evidence=(Citation("a.py", 3, "x == 1"),))
@@ -70,26 +70,3 @@ def test_evidence_must_be_where_it_is_said_to_be(cited: Citation, missing: str) 
     found = find_unshown(HonestExit("no", evidence=(cited,)), "It must  be two.", FILES.get)
     assert (missing in "; ".join(found)) if missing else found == []
     assert find_unshown(HonestExit("no"), "It must be two.", FILES.get) == ["there is no evidence"]
-
-
-@pytest.mark.parametrize(
-    ("message", "asks"),
-    [
-        ("I looked at it.\n\nWhich database should I use?", True),
-        ("使用哪个数据库？", True),
-        ("**Which one?**\n\n1. Keep it.\n2. Replace it.", True),
-        ("- Which database?\n- Which port?", True),
-        ("Why did it fail? The port was taken, so I changed it.", False),
-        ("Done.\n```sql\nSELECT ?\n```", False),
-        ("", False),
-    ],
-)
-def test_a_message_that_ends_with_a_question_asks(message: str, asks: bool) -> None:
-    assert bool(find_question(message)) is asks
-
-
-def test_the_question_is_shown_with_what_leads_to_it() -> None:
-    choice = "1. Keep it.\n2. Replace it.\n\nWhich one?"
-    assert find_question(f"Hello.\n\n{choice}") == f"Hello.\n\n{choice}"
-    assert find_question("word " * 2000 + f"\n\n{choice}").endswith("Which one?")
-    assert len(find_question("word " * 2000 + f"\n\n{choice}")) <= 1000

@@ -117,7 +117,9 @@ def test_it_follows_the_rules(
             reopened += 1
         elif plain.ready() and (not plain.at_work or data.draw(st.booleans())):
             key = data.draw(st.sampled_from(plain.ready()))
-            schedule.begin(key)
+            let, why = schedule.begin(key)
+            assert not let or why == "why"
+            assert not let or let in {other for one in waits[key] for other in one.keys}
             plain.at_work.add(key)
             begun.append(key)
         elif plain.at_work:
@@ -156,16 +158,15 @@ def _check_waiting(schedule: Schedule, plain: Plain, key: str) -> None:
         assert waiting == Dependency(rest, first.kind, first.why)
 
 
-def test_a_task_says_what_it_still_waits_for() -> None:
+def test_a_task_is_told_what_let_it_begin() -> None:
     waits = {"a": (), "b": (), "c": (after("a", "b", kind=PHASE, why="phase 2 waits for phase 1"),)}
     schedule = Schedule("abc", waits)
-    schedule.begin("a")
-    schedule.begin("b")
+    assert schedule.begin("a") == ("", "")
+    assert schedule.begin("b") == ("", "")
     schedule.end("b", "done")
     assert schedule.waiting("c") == Dependency(("a",), PHASE, "phase 2 waits for phase 1")
     schedule.end("a", "done")
-    assert schedule.waiting("c") is None
-    assert schedule.ready() == ["c"]
+    assert schedule.begin("c") == ("a", "phase 2 waits for phase 1")
 
 
 def test_a_changed_source_keeps_what_has_begun_and_ended() -> None:

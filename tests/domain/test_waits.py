@@ -12,8 +12,7 @@ from segue.domain.errors import UsageError
 from segue.domain.graph import Dependency, WaitKind, Waits, refuse_cycles
 from segue.domain.schedule import Schedule
 from segue.domain.task import Task, TaskKind, TaskStatus
-from segue.domain.verdict import Criterion
-from segue.domain.waits import find_paths, paths_of, plan_waits
+from segue.domain.waits import plan_waits
 
 STATED, PHASE, ORDER = WaitKind.STATED, WaitKind.PHASE, WaitKind.ORDER
 
@@ -35,8 +34,8 @@ def test_tasks_that_name_the_same_path_wait_in_a_chain() -> None:
     assert shown(found) == {
         "T1": [],
         "T2": [],
-        "T3": ["paths T1: both change src/a.py"],
-        "T4": ["paths T3: both change src/a.py", "paths T2: both change src/b.py"],
+        "T3": ["paths T1: both name src/a.py"],
+        "T4": ["paths T3: both name src/a.py", "paths T2: both name src/b.py"],
     }
 
 
@@ -47,15 +46,21 @@ def test_what_was_touched_before_counts() -> None:
     )
     assert shown(found) == {
         "T1": [],
-        "T2": ["paths T1: both change src/a.py"],
-        "T3": ["paths T2: both change src/b.py"],
+        "T2": ["paths T1: T1 touched src/a.py and it names it"],
+        "T3": ["paths T2: T2 names src/b.py and it touched it"],
         "T4": [],
     }
 
 
+def test_reading_waits_for_writing_but_not_for_reading() -> None:
+    found = plan_waits(tasks("Write docs/api.md", "src/a.py per docs/api.md", "src/b.py per docs/api.md"))
+    assert shown(found)["T3"] == ["paths T1: T1 names docs/api.md and it refers to it"]
+    assert shown(found)["T2"] == ["paths T1: T1 names docs/api.md and it refers to it"]
+
+
 def test_p_does_not_free_from_a_collision() -> None:
     both = [replace(task, parallel=True) for task in tasks("src/a.py", "src/a.py")]
-    assert shown(plan_waits(both))["T2"] == ["paths T1: both change src/a.py, although both are marked [P]"]
+    assert shown(plan_waits(both))["T2"] == ["paths T1: both name src/a.py, although both are marked [P]"]
 
 
 def test_a_collision_is_left_out_where_the_task_waits_anyway() -> None:
@@ -72,7 +77,7 @@ def test_done_tasks_and_those_for_a_person_collide_with_nothing() -> None:
         "T1": [],
         "T2": [],
         "T3": [],
-        "T4": ["paths T1: both change src/a.py"],
+        "T4": ["paths T1: both name src/a.py"],
     }
 
 
@@ -94,7 +99,7 @@ def verify(key: str, **more: str) -> Task:
     return Task(key, "Run all tests", "", kind=TaskKind.VERIFY_ONLY, **more)  # type: ignore[arg-type]
 
 
-def test_a_task_that_looks_at_a_story_or_a_phase_waits_for_that() -> None:
+def test_who_looks_at_a_story_or_a_phase_waits_for_that() -> None:
     one, two, three = tasks("a", "b", "c")
     one, two = replace(one, story="US1", phase="Phase 1"), replace(two, story="US2", phase="Phase 1")
     three = replace(three, story="US1+US2", phase="Phase 2")
@@ -161,53 +166,3 @@ def test_side_by_side_gives_what_one_by_one_gives_where_footprints_are_true(
                 tree[file] = [*lines, key]
             schedule.end(key, "done")
     assert tree == serial
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Create User model in src/models/user.py", "src/models/user.py"),
-        ("POST /api/v1/login in src/api/auth.py:42", "src/api/auth.py"),
-        ("- Modify: `src/y.py:10-20`\n- Test: `tests/test_x.py::test_a`", "src/y.py tests/test_x.py"),
-        ("update src/{models,services}/user.py", "src/"),
-        ("app/[locale]/(auth)/page.tsx", "app/[locale]/(auth)/page.tsx"),
-        ("/src/models/user.py and `./src/b.go`", "src/models/user.py src/b.go"),
-        ("Create the structure (src/, tests/)", "src/ tests/"),
-        ("all tests/**/*.py, backend/src/services/*.ts", "tests/ backend/src/services/"),
-        ("Implement src/models and src/lib/auth", "src/models/ src/lib/auth/"),
-        ("Реализовать в src/модели/книга.py", "src/модели/книга.py"),
-        ("per specs/001-a/data-model.md and plan.md", ""),
-        ("and/or CI/CD, TCP/IP, read/write, yes/no, T001/T002, US1/US2, GET/POST", ""),
-        ("Node.js, Next.js/React and TypeScript/Node.js", ""),
-        ("https://example.com/a/b.py example.com www.example.com/a.html me@example.com", ""),
-        ("GET /api/users/{id} and `/health`, application/json, `@types/node`, `origin/main`", ""),
-        ("../outside/x.py and ~/.config/x.toml", ""),
-        ("```python\nopen('src/a.py')\n```", ""),
-    ],
-)
-def test_paths_that_a_task_names(text: str, expected: str) -> None:
-    assert " ".join(find_paths(text)) == expected
-
-
-def test_a_task_changes_what_it_names_and_what_it_touched_before() -> None:
-    task = Task("T1", "Write src/a.py", "", criteria=(Criterion("AC1", "docs/c.md has it"),))
-    assert paths_of(task, ["d.py"]) == ("src/a.py", "docs/c.md", "d.py")
-    assert paths_of(replace(task, kind=TaskKind.VERIFY_ONLY)) == ()
-
-
-WORDS = st.sampled_from(
-    ["src", "a.py", "/", "`", "*", "{", "}", ",", "..", " ", "[", "(", ")", "and", ":", "\n", "."]
-)
-
-
-@given(st.lists(WORDS | st.text(max_size=3), max_size=30).map("".join))
-def test_every_path_is_inside_the_repository(text: str) -> None:
-    for path in find_paths(text):
-        parts = path.removesuffix("/").split("/")
-        assert all(parts)
-        assert not {".", ".."} & set(parts)
-
-
-def test_a_long_text_takes_linear_work() -> None:
-    text = "((((" * 10_000 + "{a,b}" * 20 + "/" * 10_000 + "`" * 999 + "a." * 10_000 + "src/x.py"
-    assert len(find_paths(text)) < 10

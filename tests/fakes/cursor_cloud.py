@@ -4,7 +4,7 @@ A script is a table: `repos` (address = bare repository), `keys` that are known 
 (what v0 shows after a stop), `faults` of requests (see `tests.fakes.serving`; `fault(NAME)` makes those of
 this API), and `on`, a list of what agents do. The first entry whose `prompt` (a regular expression), `turn`
 (1 is the launch) and `launch` (the number of the agent) fit, and that was not played `times` times yet, is
-played: `write`, `delete`, `say`, `delay`, `hold` (until POST /_sim/release), `push` ("early" or
+played: `write`, `delete`, `say`, `tools`, `delay`, `hold` (until POST /_sim/release), `push` ("early" or
 "end"), `statuses`, `usage`, `cost`, `error`, and `faults`:
 
   stuck, hang, unknown_status   stays CREATING, RUNNING, HIBERNATING
@@ -38,7 +38,7 @@ from typing import Any
 import httpx2
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.fakes.serving import Gate, main
@@ -46,11 +46,12 @@ from tests.fakes.serving import Gate, main
 Json = dict[str, Any]
 TERMINAL = ("FINISHED", "ERROR", "CANCELLED", "EXPIRED", "FAILED", "STOPPED", "DELETED")
 _CODES = {
-    400: ("validation_error",),
+    400: ("validation_error", "invalid_last_event_id"),
     401: ("unauthorized", "api_key_not_found"),
     403: ("plan_required", "role_forbidden", "integration_not_connected"),
     404: ("agent_not_found", "run_not_found"),
     409: ("agent_busy", "agent_archived", "agent_deleted", "agent_id_conflict", "run_not_cancellable"),
+    410: ("stream_expired",),
     429: ("rate_limit_exceeded",),
 }
 ERRORS = {code: status for status, codes in _CODES.items() for code in codes}
@@ -74,7 +75,7 @@ _BRANCHES = {"no_branch", "several_branches", "unnamed_branch", "branch_deleted"
 _RUN_FAULTS = {*_LIVES, *_BRANCHES, "webhook_duplicate"}
 _SCRIPT = {"on", "faults", "repos", "keys", "stopped_status"}
 _ENTRY = {
-    *("prompt", "turn", "launch", "times", "write", "delete", "say", "delay", "hold", "push"),
+    *("prompt", "turn", "launch", "times", "write", "delete", "say", "tools", "delay", "hold", "push"),
     *("statuses", "usage", "cost", "error", "faults"),
 }
 _MODELS = {"composer-2.5": "Composer 2.5", "gpt-5.2": "GPT-5.2"}
@@ -159,6 +160,7 @@ class Run:
     cost: dict[str, float] | None = None
     task: asyncio.Task[None] | None = None
     released: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def has(self, *names: str) -> bool:
         """Return whether one of these goes wrong."""
@@ -170,6 +172,22 @@ class Run:
     @property
     def reply(self) -> str:
         return self.fill(self.entry.get("say", f"Done: {self.prompt[:200]}"))
+
+    async def stream(self, after: int) -> AsyncIterator[str]:
+        """Yield its status and, when it is over, all events but the first ones."""
+        yield f"event: status\ndata: {json.dumps({'runId': self.id, 'status': self.status})}\n\n"
+        await self.over.wait()
+        events: list[tuple[str, Json]] = []
+        for number, tool in enumerate(self.entry.get("tools", [])):
+            call = {"callId": f"toolu_{number}", "name": tool["name"], "args": tool.get("args", {})}
+            result = {"success": tool.get("result", {})}
+            events += [("tool_call", {**call, "status": "running"})]
+            events += [("tool_call", {**call, "status": "completed", "result": result})]
+        events += [("assistant", {"text": self.reply[at : at + 24]}) for at in range(0, len(self.reply), 24)]
+        ending = _drop_missing(runId=self.id, status=self.status, text=self.result)
+        for number, (name, data) in enumerate([*events, ("result", ending), ("done", {})], 1):
+            if number > after:
+                yield f"id: {self.id}-{number}\nevent: {name}\ndata: {json.dumps(data)}\n\n"
 
 
 @dataclass(eq=False)
@@ -377,6 +395,7 @@ class Cloud:
             agent.messages.append({"id": run.id, "type": "assistant_message", "text": run.result})
         elif status == "ERROR" and not run.has("error_bare"):
             run.error = entry.get("error", {"code": "agent_error", "message": "The agent failed."})
+        run.over.set()
 
     def cancel(self, agent: Agent, run: Run) -> None:
         """End a run that is active."""
@@ -520,6 +539,13 @@ class Api:
         agent = self._find(request)
         return agent.describe_run(_find_run(agent, request))
 
+    async def stream(self, request: Request) -> Any:
+        run = _find_run(self._find(request), request)
+        owner, _, number = request.headers.get("last-event-id", f"{run.id}-0").rpartition("-")
+        if owner != run.id:
+            raise Refusal("invalid_last_event_id")
+        return StreamingResponse(run.stream(int(number)), media_type="text/event-stream")
+
     async def end(self, request: Request) -> Any:
         """Cancel a run, stop an agent or delete it."""
         agent = self._find(request)
@@ -593,6 +619,7 @@ _ROUTES: Mapping[str, Handler] = {
     f"GET {_V1}/usage": Api.show_usage,
     f"GET {_V1}/runs": Api.list_runs,
     f"GET {_V1}/runs/{{run}}": Api.get_run,
+    f"GET {_V1}/runs/{{run}}/stream": Api.stream,
     f"GET {_V0}/conversation": Api.show_conversation,
     **dict.fromkeys(("GET /v1/me", "GET /v0/me"), Api.show_me),
     **dict.fromkeys(("GET /v1/models", "GET /v0/models"), Api.list_models),

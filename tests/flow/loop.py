@@ -125,8 +125,12 @@ class ListSource(Source):
         raise NotImplementedError
 
     def tasks(self) -> TaskList:
-        """All tasks; the version changes when a test says so."""
-        return TaskList(tuple(self.found.values()), version=self.changes)
+        """All tasks."""
+        return TaskList(tuple(self.found.values()))
+
+    def stamp(self) -> object:
+        """Changes when a test says so."""
+        return self.changes
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Remember it."""
@@ -134,6 +138,13 @@ class ListSource(Source):
 
         self.completions.append((task.key, completion))
         self.found[task.key] = replace(self.found[task.key], status=completion.status)
+
+    def record(self, task: Task, completion: Completion) -> None:
+        """Remember it."""
+        self.completions.append((task.key, completion))
+
+    def restart(self) -> None:
+        """Nothing is kept."""
 
     def reopen(self, key: str) -> None:
         """Make a task pending again."""
@@ -181,10 +192,9 @@ class OpenSealer(Sealer):
         watched: Collection[str] = (),
         words: str = "",
         unseen: Collection[str] = (),
-        may_wait: bool = False,
     ) -> CheckResult:
         """Run a check where the agent has worked, on what is there now."""
-        done = subprocess.run(list(argv), cwd=self._trees.root, capture_output=True, text=True, check=False)
+        done = subprocess.run(list(argv), cwd=self._root, capture_output=True, text=True, check=False)
         state = CheckState.FAILED if done.returncode else CheckState.PASSED
         reason = f"exit code {done.returncode}" if done.returncode else ""
         said = done.stdout + done.stderr
@@ -233,6 +243,8 @@ class Loop:
     agent_judge: ReadVerdict | None = None
     """Reads the answers of an agent that judges."""
     roles: Mapping[Role, Sequence[FunctionAgent]] = field(default_factory=dict)
+    stronger: Mapping[TaskKind, Sequence[FunctionAgent]] = field(default_factory=dict)
+    """Who takes over when the work is refused."""
     events: list[Recorded] = field(default_factory=list)
     observers: Sequence[Observer] = ()
     view: RunView = field(default_factory=RunView)
@@ -280,6 +292,7 @@ class Loop:
                     journal=journal,
                     source=self.source,
                     agents={**dict.fromkeys(Role, chain), **own},
+                    stronger={kind: tuple(map(ChosenAgent, them)) for kind, them in self.stronger.items()},
                     workspace=repo,
                     policy=self.policy,
                     launcher=Launcher(

@@ -90,12 +90,12 @@ def test_an_old_test_that_fails_on_the_work_must_run(start: Start) -> None:
 
 
 def test_change_that_the_task_asks_for_needs_nobody(start: Start) -> None:
-    loop = start(write(CHEAT), "`double` of 2 is 5 from now on. Adapt test_double.")
+    loop = start(write(CHEAT), "`double` of 2 is 5 from now on. Adapt its test.")
     loop.session()
     assert len(loop.agents[0].jobs) == 1
     (one,) = changes(loop)
     assert one.how is HowSettled.ASKED
-    assert one.why == "The task names it."
+    assert "Adapt its test" in one.why
 
 
 def test_judge_decides_where_words_do_not(start: Start) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.errors import NeedsHuman
+from segue.domain.errors import NeedsHuman, Unfinished
 from segue.domain.events import CheckRun
 from segue.domain.job import Job
 from segue.domain.outcome import Outcome
@@ -128,6 +128,17 @@ def test_a_message_is_put_as_the_hook_wants_it(tmp_path: Path) -> None:
     run.session()
     assert message(run).startswith("feat: title 1")
     assert "Segue-Task: 1" in message(run)
+
+
+def test_a_hook_that_needs_the_network_says_what_to_set(tmp_path: Path) -> None:
+    run = loop(tmp_path)
+    program = "import urllib.request; urllib.request.urlopen('http://example.com')"
+    hook(run, f'python3 -c "{program}"')
+    with pytest.raises(Unfinished, match=r"pre-commit hook cannot run in the sandbox.*network") as caught:
+        run.session()
+    assert "check_network" in (caught.value.hint or "")
+    assert "git.hooks" in (caught.value.hint or "")
+    assert launches(run) == 1
 
 
 def test_a_task_about_hooks_is_judged_by_the_old_ones(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -16,7 +15,6 @@ from segue.domain.events import AgentReplaced
 from segue.domain.graph import Dependency, WaitKind
 from segue.domain.job import Job
 from segue.domain.outcome import Failure, FailureKind, Outcome
-from segue.flow.agents import ChosenAgent, Launcher
 from segue.flow.context import Policy
 from segue.ports import Capabilities
 from tests.flow.loop import FunctionAgent, ListSource, Loop, edit, fail, in_turn
@@ -45,30 +43,6 @@ def test_the_next_agent_takes_over(tmp_path: Path, kind: FailureKind) -> None:
     assert len(second.jobs) == 2
     # Only who cannot work at all is not asked about the next task.
     assert len(first.jobs) == (1 if kind is FailureKind.HANG else 2)
-
-
-def test_no_agent_is_left_when_one_refuses_and_the_next_one_rests(tmp_path: Path) -> None:
-    first, second = (
-        FunctionAgent("one", fail(FailureKind.REFUSED)),
-        FunctionAgent("two", fail(FailureKind.HANG)),
-    )
-    loop = Loop(tmp_path, ListSource("1"), [first, second], attempts=3)
-    with pytest.raises(NeedsHuman, match="hang!"):
-        loop.session()
-    assert len(first.jobs) == 1
-
-
-def test_an_agent_that_rests_does_so_in_every_lane_that_opens(tmp_path: Path) -> None:
-    one = ChosenAgent(FunctionAgent("one", edit()))
-    loop = Loop(tmp_path, ListSource("1"), [])
-
-    async def open_lane() -> Launcher:
-        async with loop.context() as context:
-            context.launcher.view.limits[one.name] = 1.0  # a limit that ended long ago
-            context.launcher.rest(one, Failure(FailureKind.AUTH, "not logged in"))
-            return replace(context.launcher, lane=1)
-
-    assert asyncio.run(open_lane()).find_able([one]) is None
 
 
 @pytest.mark.parametrize("kind", [FailureKind.CRASH, FailureKind.TIMEOUT, FailureKind.TAMPERED])
@@ -264,11 +238,15 @@ def test_what_a_failed_task_left_is_not_committed_with_the_next_one(tmp_path: Pa
     assert str(loop.view.tasks["1"].kept) in (caught.value.kept or "")
 
 
-def test_the_run_stops_when_no_agent_can_work(tmp_path: Path) -> None:
+def test_the_run_stops_when_nobody_can_work_or_as_many_failed_as_may(tmp_path: Path) -> None:
     limited = FunctionAgent("one", fail(FailureKind.USAGE_LIMIT))
     with pytest.raises(NeedsHuman, match="No other task was begun: no agent can work now"):
         Loop(tmp_path / "a", ListSource("1", "2"), [limited], policy=GOES_ON).session()
-    assert len(limited.jobs) == 1
+    lazy = FunctionAgent("one", lambda _job: say("No."))
+    most = Policy(continue_after_failure=True, max_failures=3)
+    with pytest.raises(NeedsHuman, match="3 tasks need a human"):
+        Loop(tmp_path / "b", ListSource(*"12345"), [lazy], policy=most).session()
+    assert (len(limited.jobs), len(lazy.jobs)) == (1, 3)
 
 
 def test_a_commit_without_files_is_no_change(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from segue.domain.errors import NeedsHuman
 from segue.domain.events import AgentChosen, AgentReplaced
 from segue.domain.job import Job
 from segue.domain.outcome import FailureKind, Outcome, Usage
+from segue.domain.task import TaskKind
 from segue.flow.context import Policy
 from tests.flow.loop import Behaviour, FunctionAgent, ListSource, Loop, fail
 
@@ -60,6 +61,18 @@ def test_a_limit_is_no_refusal(tmp_path: Path) -> None:
     assert [choice[:2] for choice in choices(loop)] == [("", "cheap")]
     replaced = [one.event for one in loop.events if isinstance(one.event, AgentReplaced)]
     assert [(event.agent, event.next) for event in replaced] == [("cheap", "strong")]
+
+
+def test_the_stronger_one_is_named_for_a_kind_of_task(tmp_path: Path) -> None:
+    cheap, strong, other = (
+        FunctionAgent("cheap", write("wrong")),
+        FunctionAgent("strong", write("right")),
+        FunctionAgent("other", write("right")),
+    )
+    stronger = {TaskKind.BUILD: [strong], TaskKind.DOCS: [other]}
+    loop = Loop(tmp_path, ListSource("1"), [cheap], checks=(_CHECK,), stronger=stronger)
+    loop.session()
+    assert (len(strong.jobs), len(other.jobs)) == (1, 0)
 
 
 def test_a_failed_task_begins_again_with_somebody_stronger(tmp_path: Path) -> None:

@@ -52,11 +52,12 @@ def examine(tmp_path: Path) -> Examine:
     return make
 
 
-def test_tests_are_asked_for_twice_at_most(examine: Examine) -> None:
+def test_rounds_are_bounded(examine: Examine) -> None:
     work = in_turn(write({"calc.py": TABLE, "test_calc.py": WEAK}), write({"calc.py": LARGER}))
-    loop = examine(work, write({"test_calc.py": STRONG}))
+    loop = examine(work, write({"test_calc.py": STRONG}), exam_rounds=0)
     loop.session()
-    assert len(jobs(loop, "tester")) == 2
+    assert len(jobs(loop, "tester")) == 1
+    assert proof_of(loop).level is Level.INDEPENDENT
 
 
 def test_exam_with_names_that_nobody_gave_is_asked_again_and_the_work_is_not(examine: Examine) -> None:

@@ -29,17 +29,17 @@ def behave(job: Job) -> Outcome:
     return Outcome("Done.")
 
 
-def _run(folder: Path) -> tuple[Loop, list[Job]]:
+def _run(folder: Path, size: int) -> tuple[Loop, list[Job]]:
     """Run the three tasks; return the launches of the last one."""
     agent = FunctionAgent("worker", behave)
-    policy = Policy(resolutions=0)
+    policy = Policy(handover_bytes=size, resolutions=0)
     loop = Loop(folder, ListSource("1", "2", "3"), [agent], checks=(_CHECK,), policy=policy)
     loop.session()
     return loop, [job for job in agent.jobs if job.labels["task"] == "3"]
 
 
 def test_the_third_task_uses_the_name_that_the_first_one_chose(tmp_path: Path) -> None:
-    loop, [job] = _run(tmp_path)
+    loop, [job] = _run(tmp_path, 4096)
     assert "def price_in_cents(book: str) -> int" in job.prompt.text
     assert "I called it price_in_cents" in job.prompt.text
     with loop.store() as store:

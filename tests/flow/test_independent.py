@@ -130,7 +130,7 @@ def test_test_that_contradicts_the_work_is_not_dropped_without_a_judge(start: St
     loop = start(work, write({"test_calc.py": MISTAKEN}))
     loop.session()
     assert len(jobs(loop, "worker")) == 2, "it is sent back once"
-    caps = ["; ".join(check.caps) for check in proof_of(loop).checks]
+    caps = [check.cap for check in proof_of(loop).checks]
     again = "test_independent_1_2_calc.Test.test_other"
     first = "test_independent_1_calc.Test.test_other"
     assert caps == [f"independent tests contradict the work: {again}, {first}"], "also when asked again"

@@ -273,6 +273,19 @@ def test_a_task_for_a_person_blocks_only_what_says_so(tmp_path: Path) -> None:
     assert states == {"1": "needs_human", "2": "blocked", "3": "done", "4": "done"}
 
 
+def test_failures_are_counted_in_a_row(tmp_path: Path) -> None:
+    def only_two(job: Job) -> Outcome:
+        return edit()(job) if job.labels["task"] == "2" else fail(FailureKind.CRASH)(job)
+
+    agent = FunctionAgent("one", only_two)
+    policy = Policy(continue_after_failure=True, max_failures=2)
+    loop = Loop(tmp_path, ListSource(*"12345"), [agent], policy=policy)
+    with pytest.raises(NeedsHuman, match="3 tasks need a human") as caught:
+        loop.session()
+    assert [job.labels["task"] for job in agent.jobs] == ["1", "2", "3", "4"]
+    assert "1 task done in this session" in caught.value.kept
+
+
 def patches(loop: Loop) -> list[tuple[str | None, PatchMade]]:
     return [(seen.step, seen.event) for seen in loop.events if isinstance(seen.event, PatchMade)]
 

@@ -89,6 +89,7 @@ def test_a_task_waits_for_what_it_says_and_sees_its_work(tmp_path: Path) -> None
     assert (told.task, told.by) == ("3", ("1", "2"))
     begun = [one.event for one in side.events if isinstance(one.event, TaskStarted)]
     assert begun[-1].task == "3"
+    assert (begun[-1].after in ("1", "2"), begun[-1].why) == (True, "it says so")
 
 
 def test_fail_fast_finishes_what_is_at_work_and_begins_nothing_else(tmp_path: Path) -> None:

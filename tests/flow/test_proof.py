@@ -83,7 +83,7 @@ def test_a_refused_commit_is_made_again_without_the_agent(tmp_path: Path) -> Non
     run = loop(tmp_path)
     lock = run.repo / ".git" / "refs" / "heads" / "main.lock"
     lock.touch()
-    with pytest.raises(Unfinished, match="git update-ref failed"):
+    with pytest.raises(Unfinished, match="git commit failed"):
         run.session()
     assert run.view.tasks["1"].state == "needs_human"
     lock.unlink()
@@ -133,7 +133,8 @@ checks = st.lists(
         noticed=st.sampled_from([None, True, False]),
         changed_tests=st.sampled_from([(), (ChangedTest("t.py"),), (ChangedTest("t.py", how=ASKED),)]),
         flaky=st.sampled_from([(), ("a",)]),
-        caps=st.sampled_from([(), ("it asserts nothing",)]),
+        blunt=st.sampled_from(["", "it asserts nothing"]),
+        cap=st.sampled_from(["", "it needs a file of the task"]),
         seal=st.sampled_from(Seal),
     ),
     max_size=3,
@@ -152,7 +153,7 @@ def test_levels_say_no_more_than_was_seen(found: list[CheckResult], unseen: bool
         assert (level is Level.INDEPENDENT) == unseen
         assert not any(one.unsettled for one in ran if one.seal is not Seal.NONE)
     if inert and level.proven:
-        assert any(one.proved for one in ran)
+        assert any(one.proving for one in ran)
     more, _ = level_of([*found, PASSED], unseen=unseen, inert=inert)
     assert more.rank >= level.rank, "another check that passes takes nothing away"
 

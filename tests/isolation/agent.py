@@ -39,3 +39,13 @@ def ended(place: Place) -> dict[str, Any]:
     ((data,),) = place.rows("select data from orchestrator_events where type = 'agent.ended'")
     found: dict[str, Any] = json.loads(data)
     return found
+
+
+DOCKER = """
+import json, subprocess, sys
+arguments = sys.argv[1:]
+open({log!r}, "a").write(json.dumps(arguments) + "\\n")
+if arguments[0] == "run":
+    at = arguments.index("image:1")
+    sys.exit(subprocess.call([{python!r}, *arguments[at + 2:]]))
+"""

@@ -18,8 +18,8 @@ from segue.proof.execute import SealOptions
 from segue.proof.seal import Sealer
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
+from segue.system.isolation.isolate import Isolation, SandboxOptions, capture_inside
 from segue.system.process.capture import child_environment
-from segue.system.sandbox.isolation import Isolation, SandboxOptions, capture_inside
 from tests.isolation.means import MOUNTER
 from tests.system.test_git import git
 

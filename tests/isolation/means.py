@@ -1,8 +1,9 @@
-"""The sandboxes that tests are tried with; those that do not work on this machine are skipped."""
+"""The means of isolation that tests are tried with; those that do not work on this machine are skipped."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -12,12 +13,12 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from segue.system.sandbox.isolation import Isolation, SandboxKind
-from segue.system.sandbox.places import is_temporary
+from segue.system.isolation.isolate import Isolation, Means
+from segue.system.isolation.places import is_temporary
 from tests.cli.place import Place
 
-MOUNTER = Isolation().mounter.kind
-"""What mounts here: bubblewrap, or nothing."""
+MOUNTER = Isolation().mounter.means
+"""What mounts here: bubblewrap, or namespaces of our own."""
 
 
 NAMED_IN_FILES = pytest.mark.skipif(
@@ -26,28 +27,27 @@ NAMED_IN_FILES = pytest.mark.skipif(
 )
 """For checks whose Makefile or script names our Python."""
 
-_NO_LANDLOCK = (
-    "import ctypes, os, struct, sys;"
-    " lines = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50026), (6, 0, 0, 0x7FFF0000)];"
-    " code = ctypes.create_string_buffer(b''.join(struct.pack('=HBBI', *line) for line in lines));"
-    " library = ctypes.CDLL(None); library.prctl(38, 1, 0, 0, 0);"
-    " library.prctl(22, 2, struct.pack('@HP', 4, ctypes.addressof(code)), 0, 0);"
-    " os.execvp(sys.argv[1], sys.argv[1:])"
-)
-"""A filter of system calls by which the kernel has no Landlock."""
 
-
-def needs(kind: str) -> pytest.MarkDecorator:
-    """Skip a test where this sandbox does not work, and say why."""
-    is_there = kind in ("none", "copy")
-    choice = None if is_there else Isolation().try_kind(SandboxKind(kind))
-    missing = choice is not None and choice.kind is SandboxKind.NONE
-    return pytest.mark.skipif(missing, reason=choice.why if choice else "")
+def needs(means: str) -> pytest.MarkDecorator:
+    """Skip a test where these means do not work, and say why."""
+    is_there = means in ("none", "copy")
+    found = None if is_there else Isolation().try_means(Means(means))
+    missing = found is not None and found.means is Means.NONE
+    return pytest.mark.skipif(missing, reason=found.why if found else "")
 
 
 def each(*names: str) -> list[ParameterSet]:
-    """Return the names of sandboxes as parameters of a test."""
+    """Return the names of means as parameters of a test."""
     return [pytest.param(name, marks=needs(name.split()[0])) for name in names]
+
+
+def without_namespaces(argv: Sequence[str]) -> list[str]:
+    """Return a command that runs another one as on a machine whose kernel gives no namespaces to anybody."""
+    become = (
+        "import os, sys; from segue.system.isolation.namespaces import NamespacePlan as Plan, enter;"
+        " enter(Plan(['--unshare-user', '--disable-userns', '--'])); os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    return [sys.executable, "-c", become, *argv]
 
 
 def without_program(name: str, path: str, folder: Path) -> str:
@@ -64,15 +64,22 @@ def without_program(name: str, path: str, folder: Path) -> str:
     return str(folder)
 
 
-def run_without_bubblewrap(place: Place, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run Segue where bubblewrap is not installed."""
-    path = without_program("bwrap", place.env["PATH"], place.root / "path")
-    env = {**place.env, "PATH": path}
-    return subprocess.run(
-        place.command(*args), cwd=place.repo, env=env, capture_output=True, text=True, check=False
+def run_by(means: str, place: Place, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run Segue where checks can be sealed by these means and by nothing stronger."""
+    command, env = place.command(*args), dict(place.env)
+    if means == "namespaces":  # without namespaces bubblewrap does not work either
+        env["PATH"] = without_program("bwrap", env["PATH"], place.root / f"path-{secrets.token_hex(4)}")
+    if means == "copy":
+        command = without_namespaces(command)
+    return subprocess.run(command, cwd=place.repo, env=env, capture_output=True, text=True, check=False)
+
+
+def without_means(argv: Sequence[str]) -> list[str]:
+    """Return a command that runs another one as on a machine that can isolate nothing: no Landlock either."""
+    become = (
+        "import ctypes, os, struct, sys; from segue.system.isolation.landlock import lay_filter as lay;"
+        " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
+        " lines = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50026), (6, 0, 0, 0x7FFF0000)];"
+        " lay(b''.join(struct.pack('=HBBI', *line) for line in lines)); os.execvp(sys.argv[1], sys.argv[1:])"
     )
-
-
-def without_landlock(argv: Sequence[str]) -> list[str]:
-    """Return a command that runs another one as on a machine whose kernel has no Landlock."""
-    return [sys.executable, "-c", _NO_LANDLOCK, *argv]
+    return without_namespaces([sys.executable, "-c", become, *argv])

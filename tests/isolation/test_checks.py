@@ -27,7 +27,7 @@ def test_a_sealed_check_cannot_change_the_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize("means", each("bwrap", "copy"))
 @pytest.mark.parametrize("beside", ["temporary"])
 def test_a_check_changes_neither_the_work_tree_nor_what_is_beside_it(
-    tmp_path: Path, means: Literal["bwrap", "copy"], beside: str
+    tmp_path: Path, means: Literal["bwrap", "namespaces", "copy"], beside: str
 ) -> None:
     folder = tmp_path
     if beside == "elsewhere":

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from segue.domain.proof import CheckState, Seal
-from segue.system.sandbox.policy import Strength
+from segue.system.isolation.isolate import Isolation, SandboxOptions
+from segue.system.isolation.policy import Strength
 from tests.isolation.lane_project import Project, project
+from tests.isolation.means import MOUNTER
 from tests.proof.projects import needs_sandbox
 from tests.system.test_git import git
 
@@ -95,3 +97,10 @@ def test_git_works_in_the_checks_of_a_lane(project: Project) -> None:
     project.commit("The user's")
     result = asyncio.run(project.check(lane, ["sh", "check.sh"], base))
     assert result == (CheckState.PASSED, Seal.SEALED, "Start"), result
+
+
+def test_who_cannot_install_in_a_lane_is_told_what_helps() -> None:
+    said = Isolation(SandboxOptions(isolation=MOUNTER)).explain(
+        "npm error EROFS: read-only file system, mkdir '/home/me/app/node_modules/left-pad'"
+    )
+    assert "lane_setup" in said

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from segue.system.isolation.isolate import Isolation, SandboxOptions
+from segue.system.isolation.places import is_temporary, named_places, outermost
+from segue.system.isolation.policy import Strength
 from segue.system.process.capture import child_environment
-from segue.system.sandbox.isolation import Isolation, SandboxOptions
-from segue.system.sandbox.places import is_temporary, named_places, outermost
-from segue.system.sandbox.policy import Strength
 from tests.isolation.means import each
 
 PROGRAM = """import os, pathlib, sys

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +26,8 @@ from segue.domain.task import Task
 from segue.domain.verdict import Action, Criterion, Evidence, Result, Verdict
 from segue.judges.llm import LlmJudge
 from segue.judges.options import JudgeSettings
-from segue.system.retry import retry
+from segue.system.patience import outlast
+from tests.bare import bare_python, run_bare
 from tests.fakes.serving import serve
 from tests.judges.endpoint import DIFF, EVIDENCE, GOOD, KEY, QUOTES, TASK, endpoint, reply
 from tests.services import make_services
@@ -35,7 +41,7 @@ def judged(
     async def say_nothing(_event: Event) -> None:
         pass
 
-    return asyncio.run(retry(lambda: judge.judge(task, evidence), patience, say_nothing))
+    return asyncio.run(outlast(lambda: judge.judge(task, evidence), patience, say_nothing))
 
 
 def met(verdict: Verdict) -> dict[str, bool]:
@@ -243,6 +249,81 @@ def test_what_is_missing_is_said_before_anything_is_asked(monkeypatch: Patch) ->
         judged(judge)
     for options in ({"base_url": "http://localhost:1/v1"}, {"api_key_env": ""}):
         assert LlmJudge(read_options(JudgeSettings, options), make_services()).check() == []
+
+
+_LITELLM = """
+class Trouble(Exception):
+    def __init__(self, status_code):
+        super().__init__(f"status {status_code}")
+        self.status_code = status_code
+
+calls = []
+
+async def acompletion(**asked):
+    from types import SimpleNamespace as N
+    calls.append(asked)
+    if len(calls) == 1:
+        raise Trouble(429)
+    if "response_format" in asked:
+        raise Trouble(400)
+    return N(choices=[N(message=N(content=ANSWER))])
+"""
+_ASK = """
+import asyncio, json, sys
+import litellm
+from segue.judges.llm import LlmJudge
+from segue.judges.options import JudgeSettings
+from tests.services import make_services
+from tests.fakes.serving import serve
+from tests.judges.endpoint import GOOD
+from tests.judges.test_llm import judged
+litellm.ANSWER = GOOD
+judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), make_services())
+verdict = judged(judge)
+print(json.dumps([verdict.result, judge.check(), [c["model"] for c in litellm.calls]]))
+"""
+
+
+def test_a_litellm_name_goes_through_litellm(tmp_path: Path) -> None:
+    (tmp_path / "litellm.py").write_text(_LITELLM)
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", _ASK],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == ["PASS", [], ["vendor/small"] * 3]
+
+
+_CHECK = """
+import asyncio
+from pathlib import Path
+from segue.domain.errors import ToolMissing
+from segue.domain.verdict import Evidence
+from segue.system.patience import outlast
+from segue.domain.task import Task
+from segue.judges.llm import LlmJudge
+from segue.judges.options import JudgeSettings
+from segue.system.process.processes import Processes
+from segue.system.redact import Redactor
+from segue.system.services import Services
+services = Services(Path(), Path(), Processes(), Redactor([]))
+judge = LlmJudge(JudgeSettings(model="litellm/vendor/small"), services)
+(problem,) = judge.check()
+try:
+    asyncio.run(judge.judge(Task("1", "a", "b"), Evidence("")))
+except ToolMissing as missing:
+    print(problem.fix, problem.exit_code, missing.hint, sep=chr(10))
+"""
+
+
+def test_without_litellm_the_install_command_is_named(tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    done = run_bare(bare_python(tmp_path / "library"), _CHECK, tmp_path)
+    install = f"{shlex.quote(sys.executable)} -m pip install '.[litellm]'"
+    assert done.stdout.splitlines() == [install, "5", install], done.stderr
 
 
 def test_gateways_that_say_200_and_mean_an_outage_are_waited_out(monkeypatch: Patch) -> None:

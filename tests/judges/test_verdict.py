@@ -15,7 +15,7 @@ from segue.domain.proof import CheckResult
 from segue.domain.task import Task
 from segue.domain.verdict import Action, Criterion, Evidence, Result, Verdict, without_secrets
 from segue.judges.checks import ChecksJudge
-from segue.judges.verdict import CHOICES, read_answer, read_verdict
+from segue.judges.verdict import CHOICES, read_answer, verdict_of
 from tests.services import make_services
 
 DIFF = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+the whole truth stands here\n"
@@ -49,9 +49,8 @@ def test_pass_needs_every_quote_and_every_check(
     entries: list[tuple[bool, str]], codes: list[int | None], wish: Action, request: str, caveats: list[str]
 ) -> None:
     text, keys = said(entries, action=wish, request=request, caveats=caveats)
-    checks = tuple(check(n, code) for n, code in enumerate(codes))
-    evidence = Evidence(DIFF, ("f",), checks, "All done!", diagnostics=())
-    verdict = read_verdict(text, task(keys), evidence)
+    evidence = Evidence(DIFF, ("f",), tuple(check(n, code) for n, code in enumerate(codes)), "All done!")
+    verdict = verdict_of(read_answer(text, keys, actions=True), task(keys), evidence)
     held = [met and words == TRUE for met, words in entries]
     holds = all(held) and all(code == 0 for code in codes)
     assert (verdict.result is Result.PASS) is holds
@@ -73,7 +72,7 @@ def test_an_action_that_does_not_exist_cannot_be_used(action: object) -> None:
 @pytest.mark.parametrize("more", [{"action": "PANIC"}, {"action": 5}, {"caveats": "none"}, {"request": []}])
 def test_what_a_model_adds_without_being_asked_does_no_harm(more: dict[str, object]) -> None:
     text, keys = said([(True, TRUE)], **more)
-    verdict = read_verdict(text, task(keys), Evidence(DIFF, ("f",), (), ""))
+    verdict = verdict_of(read_answer(text, keys), task(keys), Evidence(DIFF, ("f",), (), ""))
     assert (verdict.result, verdict.action) == (Result.PASS, Action.PROCEED)
 
 
@@ -97,6 +96,6 @@ def test_a_step_without_any_check_cannot_be_judged_by_checks() -> None:
 
 def test_secrets_are_taken_out_of_every_word_of_a_verdict() -> None:
     text, keys = said([(False, "sk-key")], action="SKIP", request="sk-key", caveats=["sk-key"])
-    verdict = read_verdict(text, task(keys), Evidence(DIFF, (), (), "", diagnostics=()))
+    verdict = verdict_of(read_answer(text, keys, actions=True), task(keys), Evidence(DIFF, (), (), ""))
     clean = without_secrets(verdict, lambda words: words.replace("sk-key", "*"))
     assert "sk-key" not in repr(clean)

@@ -14,7 +14,7 @@ from segue.domain.proof import CheckResult, CheckState, HowSettled
 from segue.domain.task import TaskKind
 from segue.proof.execute import SealOptions
 from segue.proof.seal import Sealer
-from segue.system.sandbox.isolation import Isolation, SandboxKind
+from segue.system.isolation.isolate import Isolation, Means
 
 PYTEST = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest", "-q")
 """Without the plug-ins of this environment, which take longer to load than the tests."""
@@ -25,13 +25,13 @@ Files = Mapping[str, str | None]
 """Texts by path; None removes a file."""
 
 needs_sandbox = pytest.mark.skipif(
-    Isolation().mounter.kind is SandboxKind.NONE, reason=f"no sandbox here: {Isolation().mounter.why}"
+    Isolation().mounter.means is Means.NONE, reason=f"no sandbox here: {Isolation().mounter.why}"
 )
 
 
 def works(means: str) -> bool:
     """Return whether checks can be sealed by these means on this machine."""
-    return means == "copy" or Isolation().try_kind(SandboxKind(means)).kind is not SandboxKind.NONE
+    return means == "copy" or Isolation().try_means(Means(means)).means is not Means.NONE
 
 
 def find_unsettled(result: CheckResult) -> list[str]:

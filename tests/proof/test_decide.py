@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from segue.domain.proof import CheckState
 from segue.domain.task import TaskKind
-from segue.proof.decide import decide, find_changed
+from segue.proof.decide import decide
 from segue.proof.report import Canary, CaseResult, Reason, Report, TestOutcome
-from segue.proof.runs import Change, Observed, Runs
+from segue.proof.runs import Observed, Runs
 
 PASSED, FAILED, SKIPPED = TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED
 FILES = ("a.py", "b.py")
@@ -40,48 +40,43 @@ histories = st.builds(
     new=observations,
     old_code=st.none() | observations,
     sabotage=st.none() | observations,
-)
-changes = st.builds(
-    Change,
     kind=st.sampled_from(TaskKind),
-    touched=st.frozensets(st.sampled_from(FILES)),
-    control=st.sampled_from([(), ("conftest.py",)]),
+    touched=st.sets(st.sampled_from(FILES)),
+    control_touched=st.booleans(),
     command_is_new=st.booleans(),
     code_changed=st.booleans(),
-    expected_red=st.frozensets(st.sampled_from(IDS), max_size=1),
-    may_wait=st.booleans(),
+    allowed=st.just(()),
+    expected_red=st.sets(st.sampled_from(IDS), max_size=1),
 )
 
 
-@given(histories, changes)
-def test_what_passed_on_the_base_passes_now_or_is_contested_or_the_check_fails(
-    runs: Runs, change: Change
-) -> None:
-    decision = decide(runs, change)
+@given(histories)
+def test_what_passed_on_the_base_passes_now_or_is_contested_or_the_check_fails(runs: Runs) -> None:
+    decision = decide(runs)
     if decision.state is not CheckState.PASSED or runs.base.report is None:
         return
     now = runs.regress.report.ids(PASSED) if runs.regress.report else frozenset()
-    assert runs.base.report.ids(PASSED) - change.expected_red - set(find_changed(runs, change)) <= now
+    assert runs.base.report.ids(PASSED) - set(runs.expected_red) - set(decision.contested) <= now
 
 
-@given(histories, changes)
-def test_only_what_may_fail_fails_when_the_check_passes(runs: Runs, change: Change) -> None:
-    decision = decide(runs, change)
+@given(histories)
+def test_only_what_may_fail_fails_when_the_check_passes(runs: Runs) -> None:
+    decision = decide(runs)
     if decision.state is CheckState.PASSED and runs.new.report is not None:
-        fails = set(runs.new.report.failed) - change.expected_red
-        assert fails <= set(decision.awaited)
+        fails = set(runs.new.report.failed) - set(runs.expected_red)
+        assert fails <= (set(decision.proved) if runs.kind is TaskKind.TEST_FIRST else set())
 
 
-@given(histories, changes)
-def test_a_runner_that_cannot_say_no_never_passes_a_check(runs: Runs, change: Change) -> None:
+@given(histories)
+def test_a_runner_that_cannot_say_no_never_passes_a_check(runs: Runs) -> None:
     silent = Report({IDS[0]: case(IDS[0], PASSED)}, 1, Canary.SILENT, ("pytest",))
-    assert decide(replace(runs, new=Observed(0, silent)), change).state is not CheckState.PASSED
+    assert decide(replace(runs, new=Observed(0, silent))).state is not CheckState.PASSED
 
 
-@given(histories, changes)
-def test_what_is_proved_failed_without_the_change(runs: Runs, change: Change) -> None:
-    decision = decide(runs, change)
-    if decision.state is not CheckState.PASSED or decision.awaited or runs.new.report is None:
+@given(histories)
+def test_what_is_proved_failed_without_the_change(runs: Runs) -> None:
+    decision = decide(runs)
+    if decision.state is not CheckState.PASSED or runs.kind is TaskKind.TEST_FIRST or runs.new.report is None:
         return
     before = (runs.old_code or runs.base).report
     for key in decision.proved:
@@ -90,16 +85,16 @@ def test_what_is_proved_failed_without_the_change(runs: Runs, change: Change) ->
     assert not set(decision.proved) & set(decision.idle)
 
 
-@given(histories, changes)
-def test_every_refusal_has_a_reason(runs: Runs, change: Change) -> None:
-    decision = decide(runs, change)
+@given(histories)
+def test_every_refusal_has_a_reason(runs: Runs) -> None:
+    decision = decide(runs)
     assert decision.reason or decision.state is CheckState.PASSED
 
 
 @given(outcomes)
 def test_an_unchanged_tree_passes_if_nothing_fails(found: dict[str, TestOutcome]) -> None:
     run = observed({key: outcome for key, outcome in found.items() if outcome is not FAILED})
-    state = decide(Runs(run, run, run), Change(code_changed=False)).state
+    state = decide(Runs(run, run, run, code_changed=False)).state
     assert state is (CheckState.PASSED if run.tests else CheckState.NOTHING)
 
 
@@ -107,7 +102,7 @@ def test_a_report_that_lacks_a_runner_is_refuted() -> None:
     base = observed({IDS[0]: PASSED})
     assert base.report is not None
     two = Observed(0, Report(base.report.tests, 2, Canary.FAILED, ("pytest",)))
-    decision = decide(Runs(two, base, base), Change())
+    decision = decide(Runs(two, base, base))
     assert decision.state is CheckState.REFUTED
     assert "1 of 2" in decision.reason
 
@@ -119,7 +114,7 @@ def test_a_file_that_could_not_be_loaded_before_proves_only_what_sabotage_breaks
     base = observed({"b.py::one": PASSED})
     both = observed({"a.py::one": PASSED, "a.py::two": PASSED, "b.py::one": PASSED})
     sabotage = observed({"a.py::one": FAILED, "a.py::two": PASSED, "b.py::one": PASSED})
-    decision = decide(Runs(base, both, both, old_code=old, sabotage=sabotage), Change())
+    decision = decide(Runs(base, both, both, old_code=old, sabotage=sabotage))
     assert decision.proved == ("a.py::one",)
     assert "a.py::two" in decision.idle
     assert new.tests == 2
@@ -131,8 +126,8 @@ def test_a_test_that_ends_otherwise_without_the_change_needs_it_if_sabotage_brea
     new, base = observed({key: PASSED}), observed({})
     broken, fine = observed({key: FAILED}), observed({key: PASSED})
     proved = [
-        decide(Runs(base, new, new, old_code=crashed, sabotage=sabotage), Change()).proved
+        decide(Runs(base, new, new, old_code=crashed, sabotage=sabotage)).proved
         for sabotage in (broken, fine, None)
     ]
     assert proved == [(key,), (), ()]
-    assert decide(Runs(base, new, new, old_code=crashed), Change(can_break=False)).proved == (key,)
+    assert decide(Runs(base, new, new, old_code=crashed, unbreakable=True)).proved == (key,)

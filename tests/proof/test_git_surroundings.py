@@ -1,19 +1,24 @@
-"""What git obeys is put back after a launch and named; what people do with git all day stays."""
+"""What changes what git believes or starts is put back and named, wherever in the work tree or git's folder.
+
+The user's own git must run nothing of the agent's afterwards; what people do with git all day stays.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from segue.domain.errors import Unfinished
-from segue.proof.inputs import decode_note, encode_note
-from segue.system.git.guard import GitGuard, GitState, GitViolation, settle_surroundings
+from segue.system.git.folders import common_dir
+from segue.system.git.guard import GitGuard
+from segue.system.git.integration import Integration
+from segue.system.git.nested import GitViolation
 from segue.system.git.repository import Repository
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes are different there")
@@ -22,10 +27,11 @@ WHO = ("-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "protocol.file
 
 
 class World:
-    """A repository, and a program that must not run."""
+    """A repository with a submodule, an ignored clone, and a program that must not run."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.repo, self.ran = root, root / "repo", root / "ran"
+        self.outer = root / "outer"
 
     def git(self, *arguments: str, at: str = ".") -> str:
         command = ["git", *WHO, *arguments]
@@ -58,190 +64,317 @@ class World:
         self.git("init", "--quiet", at=path)
         self.append(f"{path}/.git/config", config)
 
-    def launch(self, deed: Callable[[World], object], *, sealed: bool = False) -> list[GitViolation]:
+    def replace(self, path: str, kind: str) -> None:
+        """Put something else in the place of what is there."""
+        place = self.repo / path
+        shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+        if kind == "pipe":
+            os.mkfifo(place)
+        elif kind == "link":
+            place.symlink_to(self.root / "elsewhere")
+        elif kind == "folder":
+            place.mkdir()
+        else:
+            with socket.socket(socket.AF_UNIX) as server:
+                here = Path.cwd()
+                os.chdir(place.parent)  # the path of a socket may be a hundred bytes long
+                server.bind(place.name)
+                os.chdir(here)
+
+    def launch(self, deed: Callable[[World], object], root: Path | None = None) -> list[GitViolation]:
         """Let an agent do something between two looks."""
-        guard = GitGuard(Repository(self.repo, self.repo / ".git"), sealed=sealed)
-        asyncio.run(guard.prepare())
-        before = decode_note(encode_note(guard.look()), GitState)  # another process may compare
+        place = Repository(root or self.repo, self._git_dir(root or self.repo))
+        guard = GitGuard(place, common_dir(place.git_dir), self.root / "kept")
+        before = guard.look()
         deed(self)
         return asyncio.run(guard.compare(before, "run/1"))
 
+    def _git_dir(self, root: Path) -> Path:
+        link = root / ".git"
+        named = link.read_text().removeprefix("gitdir:").strip() if link.is_file() else link
+        return (root / named).resolve()
+
     def look(self) -> None:
-        """Do what users, their editors and their prompts do; nothing may run or wait."""
-        for command in (["status"], ["log", "-1"], ["branch", "--list"]):
-            subprocess.run(["git", *command], cwd=self.repo, check=False, capture_output=True, timeout=20)
+        """Do what users, their editors and their prompts do in every folder; nothing may run or wait."""
+        folders = [path.parent for path in self.repo.rglob(".git")]
+        folders += [path.parent for path in self.repo.rglob("HEAD") if ".git" not in path.parts]
+        for folder in folders:
+            for command in (["status"], ["log", "-1"], ["branch", "--list"]):
+                subprocess.run(["git", *command], cwd=folder, check=False, capture_output=True, timeout=20)
         assert not self.ran.exists(), "the user's git has run what the agent wrote"
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    world = World(tmp_path_factory.mktemp("template"))
-    world.repo.mkdir()
-    world.git("init", "--quiet", "--initial-branch=main")
-    for name in ("code.py", "more.py"):
-        world.write(name, "x = 1\n")
-        world.git("add", ".")
-        world.git("commit", "--quiet", "-m", name)
+    root = tmp_path_factory.mktemp("template")
+    world = World(root)
+    for name in ("library", "repo"):
+        (root / name).mkdir()
+        subprocess.run(["git", "init", "--quiet", "--initial-branch=main", name], cwd=root, check=True)
+    for path in (root / "library", world.repo):
+        (path / "code.py").write_text("x = 1\n")
+        world.git("add", ".", at=str(path))
+        world.git("commit", "--quiet", "-m", "Begin", at=str(path))
+    world.git("submodule", "--quiet", "add", "../library", "vendor/lib")
+    world.git("clone", "--quiet", "../library", "third/party")
+    world.write(".gitignore", "third/\ntool\nevil/\nbuild/\n.cache/\n")
+    world.git("add", ".")
+    world.git("commit", "--quiet", "-m", "Second")
     world.git("branch", "other")
-    world.write(".gitignore", "tool\nevil/\n")
-    world.write("work.py", "y = 1\n")
-    return world.root
+    return root
 
 
 @pytest.fixture
 def world(template: Path, tmp_path: Path) -> World:
-    shutil.copytree(template / "repo", tmp_path / "repo", symlinks=True)
+    for name in ("repo", "library"):
+        shutil.copytree(template / name, tmp_path / name, symlinks=True)
+    (tmp_path / "elsewhere").mkdir()
     return World(tmp_path)
 
 
 Deed = Callable[[World], object]
 
 
-def _forge(world: World) -> None:
-    world.git("replace", "HEAD", world.git("commit-tree", "HEAD^{tree}", "-m", "forged"))
+def _another_module(world: World, target: str) -> None:
+    world.init("evil", world.monitor)
+    world.write("vendor/lib/.git", f"gitdir: {target}\n")
 
 
-def _link(world: World, name: str) -> None:
-    place, target = world.repo / ".git" / name, world.root / "elsewhere"
-    target.mkdir()
-    (target / "kept").write_text("mine\n")
-    if place.is_dir():
-        shutil.rmtree(place)
-    else:
-        place.unlink(missing_ok=True)
-    place.symlink_to(target)
+def _pointer(world: World, path: str) -> None:
+    world.init("evil", world.monitor)
+    world.write(f"{path}/.git", f"gitdir: {world.repo}/evil/.git\n")
 
 
-def _pipe(world: World, name: str) -> None:
-    (world.repo / ".git" / name).unlink(missing_ok=True)
-    os.mkfifo(world.repo / ".git" / name)
+def _bare(world: World) -> None:
+    (world.repo / "docs").mkdir()
+    world.git("init", "--quiet", "--bare", at="docs")
+    world.write("docs/config", f"[core]\n\tbare = false\n\tworktree = {world.repo}/docs\n{world.monitor}")
 
 
-OBEYED: dict[str, Deed] = {
-    "config": lambda w: w.append(".git/config", w.monitor),
-    "config.worktree": lambda w: (
-        w.git("config", "extensions.worktreeConfig", "true"),
-        w.write(".git/config.worktree", w.monitor),
+def _common(world: World, path: str) -> None:
+    world.init("evil")
+    world.git("commit", "--quiet", "--allow-empty", "-m", "x", at="evil")
+    world.append("evil/.git/config", world.monitor)
+    world.write(f"{path}/commondir", f"{world.repo}/evil/.git\n")
+
+
+def _forge(world: World, ref: str = "") -> None:
+    forged = world.git("commit-tree", "HEAD^{tree}", "-m", "forged")
+    if not ref:
+        world.git("replace", "HEAD", forged)
+        return
+    world.append(".git/packed-refs", f"{forged} refs/replace/{world.git('rev-parse', 'HEAD')}\n")
+
+
+def _alternate(world: World, name: str) -> None:
+    shutil.copytree(world.repo / ".git/objects", world.repo / "evil")
+    world.write(f".git/objects/info/{name}", f"{world.repo}/evil\n")
+
+
+def _hook(world: World, path: str) -> None:
+    world.program(f"{path}/hooks/post-index-change")
+
+
+def _replacing(path: str, kind: str) -> Deed:
+    return lambda w: w.replace(path, kind)
+
+
+MODULE = ".git/modules/vendor/lib"
+HOSTILE: dict[str, tuple[str, Deed]] = {
+    "submodule leads elsewhere": ("vendor/lib/.git", lambda w: _another_module(w, "../../evil/.git")),
+    "submodule's configuration": ("lib/config", lambda w: w.append(f"{MODULE}/config", w.monitor)),
+    "submodule's hook": ("post-index-change", lambda w: _hook(w, MODULE)),
+    "new repository that starts a program": ("build", lambda w: w.init("build", w.monitor)),
+    "new pointer": ("build", lambda w: _pointer(w, "build")),
+    "bare repository": ("docs", _bare),
+    "replaced commit, packed": ("replace", lambda w: _forge(w, "packed")),
+    "grafts": ("grafts", lambda w: w.write(".git/info/grafts", w.git("rev-parse", "HEAD") + "\n")),
+    "shallow": ("shallow", lambda w: w.write(".git/shallow", w.git("rev-parse", "HEAD") + "\n")),
+    "alternates": ("alternates", lambda w: _alternate(w, "alternates")),
+    **{
+        f"{kind} in place of {ref}": (ref.rpartition("/")[2], _replacing(ref, kind))
+        for ref in (".git/refs/heads/main", ".git/refs/heads")
+        for kind in ("pipe", "link")
+    },
+    "pipe in place of an object": (
+        "objects",
+        lambda w: w.replace(
+            f".git/objects/{(oid := w.git('rev-parse', 'HEAD:code.py'))[:2]}/{oid[2:]}", "pipe"
+        ),
     ),
-    "hooks/post-index-change": lambda w: w.program(".git/hooks/post-index-change"),
-    "hooks/pre-push": lambda w: (w.repo / ".git/hooks/pre-push").unlink(),
-    "info/exclude": lambda w: w.append(".git/info/exclude", "work.py\n"),
-    "info/attributes": lambda w: w.write(".git/info/attributes", "* filter=evil\n"),
-    "info/grafts": lambda w: w.write(".git/info/grafts", w.git("rev-parse", "HEAD") + "\n"),
-    "shallow": lambda w: w.write(".git/shallow", w.git("rev-parse", "HEAD") + "\n"),
-    "objects/info/alternates": lambda w: w.write(".git/objects/info/alternates", f"{w.repo}/evil\n"),
-    "commondir": lambda w: w.write(".git/commondir", f"{w.repo}/evil/.git\n"),
-    "refs/replace": _forge,
-    "hooks": lambda w: _link(w, "hooks"),
-    "info": lambda w: _link(w, "info"),
-    "hooks/pre-commit": lambda w: _pipe(w, "hooks/pre-commit"),
-    "HEAD": lambda w: _pipe(w, "HEAD"),
+    "branch removed": ("history", lambda w: (w.repo / ".git/refs/heads/main").unlink()),
 }
 
 
-@pytest.mark.parametrize("name", OBEYED)
-def test_what_git_obeys_is_put_back_and_named_but_fails_nothing(world: World, name: str) -> None:
-    world.write(".git/hooks/pre-push", "#!/bin/sh\n", 0o755)
-    refs, config = world.git("for-each-ref"), (world.repo / ".git/config").read_bytes()
-    found = world.launch(OBEYED[name])
-    assert any(name in one.text for one in found), found
-    assert not any(one.fails for one in found)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_misleads_git_is_named_and_put_back(world: World, name: str) -> None:
+    shown, deed = HOSTILE[name]
+    refs = world.git("for-each-ref", "--format=%(refname) %(objectname)")
+    found = world.launch(deed)
+    assert any(shown in f"{one.subject} {one.text}" for one in found), found
     world.look()
-    assert world.git("for-each-ref") == refs
+    assert world.git("for-each-ref", "--format=%(refname) %(objectname)") == refs
     assert world.git("rev-list", "--count", "HEAD") == "2"
-    assert (world.repo / ".git/config").read_bytes() == config
-    assert os.access(world.repo / ".git/hooks/pre-push", os.X_OK)
-    assert not (world.repo / ".git/hooks").is_symlink()
-    elsewhere = world.root / "elsewhere" / "kept"
-    assert not elsewhere.exists() or elsewhere.read_text() == "mine\n", "no link was followed"
-    assert world.launch(lambda _: None) == []
+    assert world.git("submodule", "status").split()[1] == "vendor/lib"
+    if name != "pipe in place of an object":
+        assert [one for one in world.launch(lambda _: None) if one.subject != "submodule"] == []
+        assert world.git("fsck", "--connectivity-only", "--no-dangling") == ""
+
+
+def _gc(world: World) -> None:
+    world.git("gc", "--quiet")
+    world.git("pack-refs", "--all")
+
+
+def _worktree(world: World) -> None:
+    world.git("worktree", "add", "--quiet", "build/tree")
+
+
+def _update(world: World) -> None:
+    world.git("fetch", "--quiet", at="vendor/lib")
+    world.git("checkout", "--quiet", "-b", "topic", at="vendor/lib")
+    world.git("commit", "--quiet", "--allow-empty", "-m", "x", at="vendor/lib")
+
+
+def _template_hooks(world: World) -> None:
+    """Make a repository to which git gives the hooks that it gives to every one."""
+    world.init("build")
+    shutil.copy(world.repo / ".git/hooks/pre-push", world.repo / "build/.git/hooks/pre-push")
 
 
 HONEST: dict[str, Deed] = {
-    "nothing": lambda _: None,
-    "work": lambda w: w.write("work.py", "y = 2\n"),
-    "commit": lambda w: w.git("commit", "--quiet", "--all", "--allow-empty", "-m", "x"),
-    "gc": lambda w: (w.git("gc", "--quiet"), w.git("pack-refs", "--all")),
+    "clone": lambda w: w.git("clone", "--quiet", "../library", "build/clone"),
+    "hooks from a template": _template_hooks,
+    "gc": _gc,
     "merge": lambda w: (
         w.git("commit", "--quiet", "--allow-empty", "-m", "x"),
         w.git("merge", "--quiet", "--no-ff", "-m", "merge", "other"),
     ),
-    "a repository of its own": lambda w: w.init("evil"),
 }
 
 
 @pytest.mark.parametrize("name", HONEST)
 def test_what_people_do_with_git_is_no_violation(world: World, name: str) -> None:
+    world.write(".git/hooks/pre-push", "#!/bin/sh\n", 0o755)
     assert world.launch(HONEST[name]) == []
 
 
-def test_other_branches_are_named_and_what_they_lose_is_kept(world: World) -> None:
-    lost = world.git("rev-parse", "other")
-    found = world.launch(lambda w: (w.git("branch", "-f", "other", "HEAD^"), w.git("tag", "mine")))
-    assert [one.fails for one in found] == [False, False]
-    assert "tags/mine was made" in found[1].text
-    assert world.git("rev-parse", "other") == world.git("rev-parse", "HEAD^"), "it may be a person's doing"
-    assert world.git("rev-parse", "refs/segue/kept/run/1/heads/other") == lost
-
-
-def test_a_rewritten_history_is_put_back_with_its_files(world: World) -> None:
-    head = world.git("rev-parse", "HEAD")
-    [found] = world.launch(lambda w: w.git("reset", "--quiet", "--hard", "HEAD^"))
-    assert not (found.fails and (world.repo / "work.py").exists())
-    assert world.git("rev-parse", "HEAD") == head
-    assert (world.repo / "more.py").exists()
-    made = world.git("rev-parse", "refs/segue/kept/run/1")
-    assert made == world.git("rev-parse", "HEAD^")
-
-
-def test_a_merge_that_was_begun_is_ended_and_its_files_stay(world: World) -> None:
-    world.git("switch", "--quiet", "other")
-    world.write("theirs.py", "z = 1\n")
-    world.git("add", "theirs.py")
-    world.git("commit", "--quiet", "-m", "Theirs")
-    world.git("switch", "--quiet", "main")
-    world.git("commit", "--quiet", "--allow-empty", "-m", "Ours")
-    [found] = world.launch(lambda w: w.git("merge", "--quiet", "--no-commit", "--no-ff", "other"))
-    assert "A merge was begun" in found.text
-    assert not found.fails
-    assert not (world.repo / ".git/MERGE_HEAD").exists()
-    assert (world.repo / "theirs.py").exists()
-
-
-def test_only_what_the_agent_hid_is_shown_again(world: World) -> None:
-    """What the user hid stays hidden and blames nobody, also after the index was written again."""
-    world.git("update-index", "--skip-worktree", "code.py")
-    assert world.launch(lambda w: w.git("update-index", "--add", "work.py")) == []
-    [found] = world.launch(lambda w: w.git("update-index", "--assume-unchanged", "more.py"))
-    assert found.fails
-    assert "more.py" in found.text
-    assert world.git("ls-files", "-v").splitlines()[0] == "S code.py"
-    assert "H more.py" in world.git("ls-files", "-v")
-
-
-@pytest.mark.parametrize("sealed", [False, True])
-def test_a_switched_branch_stops_the_run_with_the_way_back(world: World, sealed: bool) -> None:
-    with pytest.raises(Unfinished) as stopped:
-        world.launch(lambda w: w.git("switch", "--quiet", "other"), sealed=sealed)
-    assert "git switch main" in (stopped.value.hint or "")
-    assert ("not by the agent" in stopped.value.message) is sealed
-
-
-def test_behind_a_sandbox_nothing_is_kept_and_head_alone_is_compared(world: World) -> None:
-    guard = GitGuard(Repository(world.repo, world.repo / ".git"), sealed=True)
-    asyncio.run(guard.prepare())
-    state = guard.look()
-    assert (state.files, state.refs, state.hidden) == (None, {}, ())
-    assert (state.branch, state.head) == ("main", world.git("rev-parse", "HEAD"))
-    assert world.launch(lambda w: w.git("config", "user.name", "Me"), sealed=True) == []
-    with pytest.raises(Unfinished, match="was rewritten"):
-        world.launch(lambda w: w.git("commit", "--quiet", "--amend", "-m", "Other"), sealed=True)
-
-
-def test_what_a_killed_segue_did_not_put_back_is_put_back_later(world: World) -> None:
-    state = GitGuard(Repository(world.repo, world.repo / ".git")).look()
-    world.append(".git/config", world.monitor)
-    [text] = settle_surroundings(state)
-    assert ".git/config" in text
-    assert settle_surroundings(state) == []
+@pytest.mark.parametrize(
+    ("name", "deed"),
+    [("work tree", _worktree), ("work in a submodule", _update)],
+)
+def test_what_people_do_is_not_held_against_them(world: World, name: str, deed: Deed) -> None:
+    assert [one for one in world.launch(deed) if one.fails] == [], name
+    assert world.git("status", "--porcelain", at="vendor/lib") == ""
     world.look()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "objects/info/commit-graph",
+        "objects/ab/cdef",
+    ],
+)
+def test_a_pipe_among_the_objects_is_removed_and_named(world: World, name: str) -> None:
+    place = world.repo / ".git" / name
+
+    def deed(_: World) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(place)
+
+    found = world.launch(deed)
+    assert any(place.name in one.text for one in found), found
+    assert not os.path.lexists(place)
+    world.look()
+
+
+def test_a_submodule_that_was_moved_is_not_held_against_anybody(world: World) -> None:
+    """Its new commit is recorded; what is not committed there is lost, so it is named."""
+
+    def move(w: World) -> None:
+        w.write("vendor/lib/new", "x")
+        w.git("add", "new", at="vendor/lib")
+        w.git("commit", "--quiet", "-m", "x", at="vendor/lib")
+
+    assert world.launch(move) == []
+    [found] = world.launch(lambda w: w.write("vendor/lib/more", "x"))
+    assert found.subject == "submodule"
+
+
+def test_what_was_there_before_is_the_users(world: World) -> None:
+    """Hooks and programs of the user's own repositories stay, and so do links."""
+    world.write("third/party/.git/hooks/pre-push", "#!/bin/sh\n", 0o755)
+    world.append("third/party/.git/config", "[core]\n\tpager = less\n")
+    world.git("replace", "HEAD", world.git("commit-tree", "HEAD^{tree}", "-m", "mine"))
+    world.write("linked/x", "")
+    (world.repo / "linked/.git").symlink_to(world.repo / "third/party/.git")
+    assert world.launch(lambda w: w.git("remote", "add", "x", "../library", at="third/party")) == []
+    assert "refs/replace" in world.git("for-each-ref")
+    [found] = world.launch(lambda w: w.git("replace", "--delete", w.git("rev-parse", "HEAD")))
+    assert "replace" in found.text
+    assert "refs/replace" in world.git("for-each-ref")
+
+
+def test_a_file_that_settings_include_is_guarded_in_every_work_tree(world: World) -> None:
+    world.write(".gitconfig", "[alias]\n\tst = status\n")
+    world.git("add", ".gitconfig")
+    world.git("commit", "--quiet", "-m", "Third")
+    world.git("config", "include.path", "../.gitconfig")
+    lane = world.root / "lane"
+    world.git("worktree", "add", "--quiet", "--detach", str(lane))
+    asyncio.run(Repository(lane, world.repo / ".git/worktrees/lane").snapshot())
+    found = world.launch(lambda w: w.append(str(lane / ".gitconfig"), w.monitor), lane)
+    assert [".gitconfig" in one.text for one in found] == [True]
+    assert (lane / ".gitconfig").read_text() == (world.repo / ".gitconfig").read_text()
+
+
+@pytest.mark.parametrize("before", ["", "[alias]\n", None])
+@pytest.mark.parametrize("name", ["include.path", "includeIf.onbranch:**.path"])
+def test_a_file_that_settings_name_is_guarded_before_there_is_a_setting_in_it(
+    world: World, name: str, before: str | None
+) -> None:
+    """Git lists no setting of such a file, and reads it as soon as there is one."""
+    if before is not None:
+        world.write("shared.ini", before)
+    world.git("config", name, "../shared.ini")
+    asyncio.run(Repository(world.repo, world.repo / ".git").snapshot())
+    found = world.launch(lambda w: w.write("shared.ini", w.monitor))
+    assert [one.fails for one in found if "shared.ini" in one.text] == [True]
+    file = world.repo / "shared.ini"
+    assert (file.read_text() if file.exists() else None) == before
+    world.look()
+
+
+def test_another_work_tree_is_out_of_reach(world: World) -> None:
+    """What leads the git of another work tree is put back; one that somebody makes meanwhile is theirs."""
+    other, common = world.root / "other", world.repo / ".git/worktrees/other"
+    world.git("worktree", "add", "--quiet", "--detach", str(other))
+    world.git("config", "extensions.worktreeConfig", "true")
+
+    def deed(w: World) -> None:
+        _common(w, ".git/worktrees/other")
+        w.write(".git/worktrees/other/config.worktree", w.monitor)
+        w.git("worktree", "add", "--quiet", "--detach", str(w.root / "mine"))
+
+    found = world.launch(deed)
+    said = " ".join(one.text for one in found if one.fails)
+    assert all(f"worktrees/other/{name}," in said for name in ("commondir", "config.worktree"))
+    assert "mine" not in said
+    assert (common / "commondir").read_text().strip() == "../.."
+    subprocess.run(["git", "status"], cwd=other, check=True, capture_output=True)
+    assert not world.ran.exists()
+    assert world.git("status", "--porcelain", at=str(world.root / "mine")) == ""
+
+
+def test_a_branch_that_segue_has_moved_during_the_launch_stays_there(world: World) -> None:
+    """Another lane may have been merged meanwhile."""
+    old = world.git("rev-parse", "other")
+    new = world.git("commit-tree", "other^{tree}", "-p", "other", "-m", "Merged")
+
+    def deed(w: World) -> None:
+        assert asyncio.run(Integration(Repository(w.repo, w.repo / ".git"), "other").advance(old, new))
+        w.replace(".git/refs/heads/other", "pipe")
+
+    assert "refs/heads/other" in " ".join(one.text for one in world.launch(deed))
+    assert world.git("rev-parse", "other") == new

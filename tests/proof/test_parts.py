@@ -28,8 +28,7 @@ from tests.proof.projects import UNITTEST, Checkout, Files
         ("src/app.test.ts", PathKind.TEST),
         ("pkg/store_test.go", PathKind.TEST),
         ("tests/conftest.py", PathKind.CONTROL),
-        ("Makefile", PathKind.CONTROL),
-        ("mypy.ini", PathKind.CONTROL),
+        ("Makefile", PathKind.MERGED),
         ("a/b/pytest.ini", PathKind.CONTROL),
         ("x.egg-info/entry_points.txt", PathKind.CONTROL),
         ("a/node_modules/x/package.json", PathKind.CONTROL),
@@ -37,15 +36,15 @@ from tests.proof.projects import UNITTEST, Checkout, Files
         ("web/package.json", PathKind.MERGED),
         ("src/latest.py", PathKind.CODE),
         ("src/contest/app.py", PathKind.CODE),
-        ("json.py", PathKind.CODE),
-        ("src/pytest/__init__.py", PathKind.CODE),
+        ("json.py", PathKind.SHADOW),
+        ("src/pytest/__init__.py", PathKind.SHADOW),
         ("app/json.py", PathKind.CODE),
         ("docs/json", PathKind.CODE),
         ("ci/run.txt", PathKind.CONTROL),
     ],
 )
 def test_paths_are_told_apart(path: str, kind: PathKind) -> None:
-    assert Classifier(control=("ci/**",)).kind(path) is kind
+    assert Classifier(control=("ci/**",)).kind(path, new=True) is kind
 
 
 def test_files_of_the_command_are_control_files() -> None:

@@ -98,7 +98,7 @@ class World:
         found = git_dirs(root)
         assert found is not None
         kept = self.root / "guard" / "kept"
-        git = GitGuard(Repository(root, found[0]))
+        git = GitGuard(Repository(root, found[0]), found[1], kept)
         return LaunchGuard(self.root / "guard", git, Contract(kept, files, lambda: self.tasks(root)))
 
     def tasks(self, root: Path) -> TaskList:
@@ -174,6 +174,7 @@ HOSTILE: dict[str, tuple[str, Deed]] = {
     "config, pipe": (".git/config", lambda world: world.pipe(".git/config")),
     "commondir": ("commondir", lambda world: world.write(".git/commondir", str(world.home))),
     "config, one line": ("config", _append(".git/config", "[user]\n[core] fsmonitor = /tmp/x\n")),
+    ".git, link": (".git", lambda world: world.link(".git", ".moved")),
     "config, remote": ("config", _append(".git/config", '[remote "origin"] pushurl = ext::sh -c x\n')),
 }
 
@@ -228,6 +229,14 @@ def _backup(world: World) -> None:
     (world.repo / "plan.bak").hardlink_to(world.repo / "plan.md")
 
 
+def _settle(world: World) -> None:
+    world.git("config", "user.email", "agent@example.org")
+    world.git("config", "branch.main.remote", "origin")
+    world.git("config", "branch.main.merge", "refs/heads/main")
+    world.git("config", "color.ui", "never")
+    world.git("config", "gc.auto", "0")
+
+
 def _nothing(_world: World) -> None:
     pass
 
@@ -238,6 +247,7 @@ HONEST: dict[str, tuple[Deed, Deed]] = {
     "plan has a second name": (_second_name, _nothing),
     "the agent makes links of its own": (_nothing, _ordinary_links),
     "the agent keeps a copy by a hard link": (_nothing, _backup),
+    "the agent sets its name and upstream": (_nothing, _settle),
 }
 
 

@@ -13,6 +13,8 @@ from segue.proof.seal import Sealer
 from tests.templates import copy_template
 
 COMMENTS, DOCS, TESTS = "comments and layout", "documentation", "tests"
+ORDERS = "comments that tools obey"
+REMOVED = "definitions that nothing names any more"
 UNREAD = "files that no code and no check here reads"
 CODE = 'from pathlib import Path\n\n\ndef add(a, b):\n    """Add."""\n    return a + b\n'
 JS = '// sum\nexport function add(a, b) {\n  return a + b;\n}\nconst home = "http://a.example";\n'
@@ -59,7 +61,15 @@ CASES: dict[str, tuple[dict[str, str | None], str]] = {
     "a docstring that is a test": ({"shown.py": BASE["shown.py"].replace("    2\n", "    3\n")}, ""),
     "layout": ({"calc.py": CODE.replace("def add(a, b):", "def add(\n    a,\n    b,\n):")}, COMMENTS),
     "a function is removed": ({"calc.py": "from pathlib import Path\n"}, ""),
-    "a directive to a linter": ({"calc.py": CODE.replace("a + b", "a + b  # noqa: E501")}, ""),
+    "an unused function is removed": (
+        {"dead.py": BASE["dead.py"].partition("\n\ndef _old")[0]}, REMOVED
+    ),
+    "an unused module is removed": ({"lost.py": None}, REMOVED),
+    "a function is removed with its test": (
+        {"half.py": BASE["half.py"].partition("def half")[0], "tests/test_half.py": None},
+        f"{TESTS} and {REMOVED}",
+    ),
+    "a directive to a linter": ({"calc.py": CODE.replace("a + b", "a + b  # noqa: E501")}, ORDERS),
     "an empty module": ({"more/__init__.py": ""}, ""),
     "a comment in JavaScript": ({"sum.js": JS.replace("// sum", "// The sum.")}, COMMENTS),
 
@@ -113,7 +123,7 @@ def measure(
     root: Path,
     change: dict[str, str | None],
     *checks: tuple[str, ...],
-    tested: Collection[str] = (),
+    tested: Collection[str] | None = None,
 ) -> Scope:
     """Measure a change of the repository that all cases begin with."""
     repo = root / "repo"
@@ -140,9 +150,14 @@ def test_a_file_that_a_check_reads_is_not_unread(tmp_path: Path) -> None:
 
 
 def test_examples_in_documentation_are_tests_where_a_check_runs_them(tmp_path: Path) -> None:
-    change: dict[str, str | None] = {"README.md": "# Calc\n\n>>> 1\n1\n"}
-    assert measure(tmp_path, change).untestable
+    change: dict[str, str | None] = {
+        "shown.py": BASE["shown.py"].replace("    2\n", "    3\n"),
+        "README.md": "# Calc\n\n>>> 1\n1\n",
+    }
+    assert measure(tmp_path, change, tested=()).untestable
+    assert not measure(tmp_path, change, tested=("shown.py",)).untestable
     assert not measure(tmp_path, change, tested=("README.md",)).untestable
+    assert not measure(tmp_path, change).untestable
 
 
 def test_a_mode_is_no_comment(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from segue.domain.proof import Seal
 from segue.proof.execute import SealOptions
+from segue.proof.mentions import Mentions, MentionStrength
 from segue.proof.trees import list_tree, write_tree
 from segue.system.git.folders import GitPlace
 from segue.system.git.objects import Objects
@@ -40,6 +41,29 @@ def keep(root: Path, text: str, name: str = "") -> None:
     place = root / ".git/lfs/objects" / name[:2] / name[2:4] / name
     place.parent.mkdir(parents=True)
     place.write_text(text)
+
+
+def test_a_link_names_what_it_leads_to(tmp_path: Path) -> None:
+    project = Checkout(tmp_path, {"pricing.py": "a = 1\n", "lib/x.py": "", "other.py": ""})
+    root = project.root
+    (root / "shop.py").symlink_to("pricing.py")
+    (root / "lib/up.py").symlink_to("../pricing.py")
+    (root / "vendor").symlink_to("lib")
+    (root / "away.py").symlink_to("/etc/hostname")
+    tree = project.commit({})
+
+    async def find() -> dict[str, dict[str, MentionStrength]]:
+        objects = Objects(root / ".git", GitPlace.of(root, root / ".git"))
+        return await Mentions(objects, await list_tree(objects, tree)).find(
+            ["pricing.py", "lib/x.py", "other.py"]
+        )
+
+    strong = MentionStrength.STRONG
+    assert asyncio.run(find()) == {
+        "pricing.py": {"shop.py": strong, "lib/up.py": strong},
+        "lib/x.py": {"vendor": strong},
+        "other.py": {},
+    }
 
 
 def lay_out(root: Path, folder: Path) -> None:

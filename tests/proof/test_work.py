@@ -60,11 +60,9 @@ def test_a_test_that_was_changed_unasked_is_unsettled_with_both_versions(shop: C
     assert one.tests == (TEST,)
 
 
-def test_a_test_that_was_renamed_with_the_product_asserts_the_same(shop: Checkout) -> None:
-    renamed = str(BASE["tests/test_shop.py"]).replace("total", "sum_up")
-    result = shop.check(
-        {"shop.py": "def sum_up(prices):\n    return sum(prices)\n", "tests/test_shop.py": renamed}, UNITTEST
-    )
+def test_a_renamed_test_asserts_the_same(shop: Checkout) -> None:
+    renamed = str(BASE["tests/test_shop.py"]).replace("test_total", "test_sum")
+    result = shop.check({"tests/test_shop.py": renamed}, UNITTEST)
     assert result.state is CheckState.PASSED, result
     assert [(one.test, one.how) for one in result.changed_tests] == [(TEST, HowSettled.MECHANICAL)]
 
@@ -200,7 +198,7 @@ def test_a_new_module_may_have_the_name_of_one_in_the_standard_library(tmp_path:
     )
     assert result.state is CheckState.PASSED, result
     assert result.proved == ("test_forms.py::test_it",)
-    assert not result.weaknesses
+    assert any("profile/forms.py" in said for said in result.weaknesses)
 
 
 def test_a_test_may_use_the_cache_of_pytest(tmp_path: Path) -> None:

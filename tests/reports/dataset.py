@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from segue.store import connect
-from segue.store.connection import open_database
+from segue.store.database import open_database
 from segue.store.encoding import encode, escape
 
 Row = tuple[Any, ...]

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from segue.domain.options import read_options
 from segue.ports import ReviewSubject
-from segue.reviewers.command import RUFF, CommandReviewOptions
+from segue.reviewers.options import PRESETS, CommandReviewOptions
 from tests.templates import copy_template
 
 IDENTITY = {
@@ -21,9 +21,9 @@ IDENTITY = {
 }
 
 
-def ruff(**changes: Any) -> CommandReviewOptions:
-    """The options of ruff, with changes."""
-    return read_options(CommandReviewOptions, {**RUFF.defaults, **changes})
+def preset(name: str, **changes: Any) -> CommandReviewOptions:
+    """The options of a known tool, with changes."""
+    return read_options(CommandReviewOptions, {**PRESETS[name], **changes})
 
 
 def bare_environment(**more: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, Self
 from segue.domain.options import read_options
 from segue.domain.verdict import Review
 from segue.ports import Reviewer
-from segue.reviewers.stet import StetOptions, StetReviewer
+from segue.reviewers.stet.reviewer import StetOptions, StetReviewer
 from segue.system.services import Services
 from tests.fakes.stet import write_program
 from tests.reviewers.place import Place

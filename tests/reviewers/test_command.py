@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from segue.domain.options import OptionError, read_options
+from segue.domain.options import OptionError, fill_placeholders, read_options, split_command
 from segue.domain.verdict import Review, Severity
-from segue.reviewers.command import CommandReviewer, CommandReviewOptions
-from tests.reviewers.place import Place, ruff
+from segue.reviewers.command import CommandReviewer
+from segue.reviewers.options import CommandReviewOptions
+from tests.reviewers.place import Place, preset
 from tests.services import make_services
 
 RUFF = str(Path(sys.executable).parent / "ruff")
@@ -45,7 +48,7 @@ def finds(*findings: str, first: str = "") -> str:
 def with_ruff(**changes: Any) -> CommandReviewOptions:
     """The preset, with ruff found where this interpreter lives."""
     env = {"PATH": f"{Path(RUFF).parent}{os.pathsep}{os.environ['PATH']}"}
-    return ruff(env=env, **changes)
+    return preset("ruff", env=env, **changes)
 
 
 def test_ruff_itself(place: Place) -> None:
@@ -62,8 +65,8 @@ def test_ruff_itself(place: Place) -> None:
     assert any(finding.file == "old.py" for finding in review(place, with_ruff(scope="all"), base).findings)
     assert place.git("status", "--porcelain", "--ignored") == "", "no cache is left behind"
     place.commit({"src/new.py": "", "broken.py": ""})
-    fixed = review(place, with_ruff(), base, again=True)
-    assert (fixed.failure, fixed.findings) == ("", ())
+    mended = review(place, with_ruff(), base, again=True)
+    assert (mended.failure, mended.findings) == ("", ())
 
 
 def test_ruff_used_wrongly_is_a_failure(place: Place) -> None:
@@ -93,6 +96,7 @@ def test_a_file_that_is_not_committed_counts_as_changed(place: Place) -> None:
         ("raise SystemExit(0)", {}, False),
         ("print('2 tests failed'); raise SystemExit(1)", {}, True),
         ("print('2 tests failed'); raise SystemExit(4)", {"findings_codes": [4]}, True),
+        ("raise SystemExit(7)", {"ok_codes": [0, 7]}, False),
     ],
 )
 def test_the_exit_code_as_the_only_word(
@@ -124,6 +128,14 @@ def test_a_failure_is_never_a_review_without_findings(
 def test_a_base_that_is_gone_is_a_failure(place: Place) -> None:
     done = review(place, python(finds('"message": "m", "file": "a"')), "0" * 40)
     assert "git cannot tell what has changed" in done.failure
+
+
+def test_what_is_not_severe_enough_is_left_out(place: Place) -> None:
+    grades = ("error", "warning", "info", "nitpick")
+    code = finds(*(f'"message": "{grade}", "severity": "{grade}"' for grade in grades))
+    assert [f.message for f in review(place, python(code), place.head).findings] == list(grades[:3])
+    strict = python(code, min_severity="error")
+    assert [f.message for f in review(place, strict, place.head).findings] == ["error"]
 
 
 def test_secrets_are_taken_out_and_the_environment_is_allow_listed(
@@ -162,10 +174,22 @@ def test_a_script_in_the_repository_is_found_from_its_root(place: Place) -> None
     [
         {"argv": ["x"]},
         {"argv": [], "format": "sarif"},
+        {"argv": ["x\0"], "format": "sarif"},
         {"argv": ["x", "{sha}"], "format": "sarif"},
         {"argv": ["x"], "format": "xml"},
+        {"argv": ["x"], "format": "sarif", "min_severity": "bad"},
     ],
 )
 def test_mistakes_in_the_options(wrong: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
         read_options(CommandReviewOptions, wrong)
+
+
+@given(st.lists(st.text(min_size=1, alphabet=st.characters(blacklist_characters="'\0\n")), min_size=1))
+def test_quoted_words_come_through_whole(words: list[str]) -> None:
+    assert split_command(" ".join(f"'{word}'" for word in words)) == words
+
+
+@given(st.text())
+def test_a_value_is_never_looked_at_again(value: str) -> None:
+    assert fill_placeholders("{{{base}}}", {"base": value}) == "{" + value + "}"

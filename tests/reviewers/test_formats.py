@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.verdict import Severity
-from segue.reviewers.formats import Format, MalformedOutput, parse
+from segue.reviewers.formats import Format, MalformedOutput, exit_code_finding, parse
 
 ROOT = PurePosixPath("/srv/repo")
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -111,13 +111,21 @@ def test_sarif_gives_back_what_was_put_in(rows: list[tuple[Any, ...]]) -> None:
         ({"uri": "./a.py"}, "a.py"),
         ({"uri": "file:///srv/repo/a.py"}, "a.py"),
         ({"uri": "file:///elsewhere/a.py"}, "/elsewhere/a.py"),
-        ({"uri": "a.py", "uriBaseId": "%SRCROOT%"}, "a.py"),
+        ({"uri": "a.py", "uriBaseId": "SRC"}, "src/a.py"),
+        ({"uri": "a.py", "uriBaseId": "NESTED"}, "src/deep/a.py"),
+        ({"uri": "a.py", "uriBaseId": "UNKNOWN"}, "a.py"),
+        ({"uri": "a.py", "uriBaseId": "CIRCLE"}, "a.py"),
         ({}, ""),
     ],
 )
 def test_where_sarif_points_to(location: dict[str, str], file: str) -> None:
+    bases = {
+        "SRC": {"uri": "file:///srv/repo/src/"},
+        "NESTED": {"uri": "deep/", "uriBaseId": "SRC"},
+        "CIRCLE": {"uriBaseId": "CIRCLE"},
+    }
     places = [{"physicalLocation": {"artifactLocation": location}}]
-    found = parse("sarif", sarif(result(locations=places)), ROOT)
+    found = parse("sarif", sarif(result(locations=places), originalUriBaseIds=bases), ROOT)
     assert found[0].file == file
 
 
@@ -127,23 +135,31 @@ def test_where_sarif_points_to(location: dict[str, str], file: str) -> None:
         ({}, 1),
         ({"suppressions": []}, 1),
         ({"suppressions": [{"kind": "inSource"}]}, 0),
+        ({"suppressions": [{"kind": "external", "status": "rejected"}]}, 1),
         ({"kind": "pass"}, 0),
         ({"kind": "fail"}, 1),
+        ({"baselineState": "absent"}, 0),
     ],
 )
 def test_which_results_of_sarif_count(fields: dict[str, Any], count: int) -> None:
     assert len(parse("sarif", sarif(result(**fields)), ROOT)) == count
 
 
-def test_sarif_takes_the_level_from_the_rule() -> None:
-    rules = [{"id": "R1", "defaultConfiguration": {"level": "error"}}]
-    (found,) = parse("sarif", sarif(result(message={}), tool={"driver": {"rules": rules}}), ROOT)
-    assert (found.rule, found.severity, found.message) == ("R1", Severity.ERROR, "R1")
+def test_sarif_takes_level_name_and_message_from_the_rule() -> None:
+    rules = [
+        {"id": "Q", "defaultConfiguration": {"level": "error"}, "messageStrings": {"m": {"text": "No {0}"}}}
+    ]
+    entry = {"ruleIndex": 0, "message": {"id": "m", "arguments": ["eval"]}}
+    found = parse("sarif", sarif(entry, tool={"driver": {"rules": rules}}), ROOT)
+    assert (found[0].rule, found[0].severity, found[0].message) == ("Q", Severity.ERROR, "No eval")
 
 
 def test_a_sarif_run_that_failed_is_a_failure() -> None:
-    invocation = {"executionSuccessful": False}
-    with pytest.raises(MalformedOutput, match="did not succeed"):
+    invocation = {
+        "executionSuccessful": False,
+        "toolExecutionNotifications": [{"message": {"text": "out of memory"}}],
+    }
+    with pytest.raises(MalformedOutput, match="out of memory"):
         parse("sarif", sarif(invocations=[invocation]), ROOT)
     assert parse("sarif", sarif(result(), invocations=[invocation]), ROOT)
 
@@ -159,6 +175,15 @@ def test_stet_in_json_leaves_out_doubles_and_dismissed_ones() -> None:
     assert (first.id, first.line, first.rule, first.severity) == ("ab" * 32, 4, "bug", Severity.ERROR)
     assert (second.line, second.suggestion) == (9, "s")
     assert parse("stet", '{"findings":[]}\n', ROOT) == () == parse("stet", '{"findings":null}', ROOT)
+
+
+def test_stet_as_a_stream_needs_its_end() -> None:
+    lines = [{"type": "progress", "msg": "1 hunks to review"}, {"type": "finding", "data": STET}]
+    text = "\n".join(map(json.dumps, lines))
+    with pytest.raises(MalformedOutput, match="not complete"):
+        parse("stet", text, ROOT)
+    assert len(parse("stet", text + '\n{"type":"done"}\n', ROOT)) == 1
+    assert parse("stet", '{"type":"done"}', ROOT) == ()
 
 
 def test_stet_for_people() -> None:
@@ -179,6 +204,14 @@ def test_stet_for_people() -> None:
 def test_stet_for_people_must_add_up(text: str) -> None:
     with pytest.raises(MalformedOutput):
         parse("stet", text, ROOT)
+
+
+def test_an_exit_code_makes_one_finding_of_the_end_of_the_output() -> None:
+    found = exit_code_finding("make", 2, "a line\n" * 2_000 + "the end\n")
+    assert found.message.endswith("the end")
+    assert found.message.startswith("a line\n")
+    assert 3990 < len(found.message) <= 4000
+    assert "exit code 2" in exit_code_finding("make", 2, "").message
 
 
 def test_texts_can_be_stored_everywhere() -> None:

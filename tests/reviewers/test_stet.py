@@ -15,7 +15,8 @@ import pytest
 
 from segue.domain.options import OptionError, read_options
 from segue.domain.verdict import Review, Severity
-from segue.reviewers.stet import StetOptions
+from segue.reviewers.stet.reviewer import StetOptions
+from segue.reviewers.stet.session import Ownership
 from tests.cli.place import until
 from tests.conformance.reviewer import check_reviewer
 from tests.fakes.stet import write_program
@@ -64,7 +65,7 @@ def test_a_task_from_start_to_finish(place: StetPlace) -> None:
     assert lines(review(place, base, again=True)) == []
     place.commit({"calc.py": "a = 1\nb = eval(s)\n"})
     assert lines(review(place, base, again=True)) == [("calc.py", 2)], "although it was taken as addressed"
-    assert asyncio.run(reviewer(place).finish(place.subject(base))) == ""
+    assert finish(place) == ""
     assert not has_session(place)
     assert place.git("status", "--porcelain") == ""
 
@@ -84,10 +85,9 @@ def test_each_task_is_reviewed_from_its_own_base(place: StetPlace) -> None:
     first = place.head
     second = place.commit({"one.py": "eval(s)\n"})
     assert lines(review(place, first)) == [("one.py", 1)]
-    assert lines(review(place, first)) == [("one.py", 1)], "after a restart"
-    assert asyncio.run(reviewer(place).finish(place.subject(first))) == ""
     place.commit({"two.py": "eval(s)\n"})
-    assert lines(review(place, second, task="2")) == [("two.py", 1)]
+    assert lines(review(place, second, task="2")) == [("two.py", 1)], "although nobody finished task 1"
+    assert lines(review(place, first, task="3")) == [("one.py", 1), ("two.py", 1)], "no orphan in the way"
 
 
 def test_what_is_gone_from_the_diff_is_no_finding(place: StetPlace) -> None:
@@ -107,7 +107,8 @@ def test_a_session_of_somebody_else_is_left_alone(place: StetPlace) -> None:
     before = (place.repo / ".review" / "session.json").read_bytes()
     for again in (False, True):
         done = review(place, place.head, again=again)
-        assert "a stet review of other commits is under way" in done.failure
+        assert done.needs_human
+        assert "that Segue did not open" in done.failure
         assert "stet finish" in done.failure
         assert base[:12] in done.failure
     assert finish(place) == ""
@@ -132,9 +133,9 @@ def test_when_stet_fails_the_review_has_failed(place: StetPlace, fault: str, why
     place.play(EVAL, **{fault: True})
     done = review(place, base, again=again)
     assert why in done.failure
-    assert done.findings == ()
+    assert (done.findings, done.needs_human) == ((), False)
     place.play(EVAL)
-    assert lines(review(place, base, again=again)) == [("calc.py", 1)], "another try works"
+    assert lines(review(place, base, again=again)) == [("calc.py", 1)], "another try mends it"
 
 
 def test_what_stet_cannot_review_is_told(place: StetPlace) -> None:
@@ -151,6 +152,7 @@ def test_what_stet_cannot_review_is_told(place: StetPlace) -> None:
     (place.repo / ".review" / "session.json").write_text("{")
     done = review(place, base)
     assert "delete .review/session.json" in done.failure
+    assert done.needs_human
 
 
 def test_a_stet_that_a_killed_segue_left_behind_is_waited_for(place: StetPlace) -> None:
@@ -162,6 +164,7 @@ def test_a_stet_that_a_killed_segue_left_behind_is_waited_for(place: StetPlace) 
     place.stet.write_text(f'#!/bin/sh\necho "$1" >> "{calls}"\nexec "{real}" "$@"\n')
     place.stet.chmod(0o755)
     (place.repo / ".git" / "info" / "exclude").write_text(HIDDEN)
+    Ownership.of(place.repo, place.root / "state").claim(base)
     env = bare_environment(**IDENTITY)
     orphan = subprocess.Popen([place.stet, "start", base], cwd=place.repo, env=env, start_new_session=True)
     try:

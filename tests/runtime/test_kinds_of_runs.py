@@ -56,7 +56,7 @@ def test_the_page_shows_one_kind(app: App, kind: RunKind) -> None:
 
 @pytest.mark.parametrize("kind", TASK_RUNS)
 def test_trials_notify_nobody(tmp_path: Path, kind: RunKind) -> None:
-    notify = {"notify": {"urls": ["json://127.0.0.1:1"]}}
-    app = App.load(tmp_path, None, {"database_url": str(tmp_path / "segue.db"), **notify})
+    terminal = {"notify": {"terminal": {"enabled": True}}}
+    app = App.load(tmp_path, None, {"database_url": str(tmp_path / "segue.db"), **terminal})
     spec = RunSpec("x", f"a {kind}", str(tmp_path), "scripted", "execute", kind=kind)
     assert (make_run_notifier(app, spec, print) is None) == (kind is RunKind.TRIAL)

@@ -14,8 +14,8 @@ from segue.domain.options import read_options
 from segue.runtime.parallel import LaneSetup
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
+from segue.system.isolation.isolate import Isolation
 from segue.system.redact import Redactor
-from segue.system.sandbox.isolation import Isolation
 from tests.system.test_git import git, repo
 
 __all__ = ["repo"]
@@ -55,6 +55,33 @@ class Place:
 @pytest.fixture
 def place(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(repo, tmp_path_factory.mktemp("state"))
+
+
+def test_folders_are_linked(place: Place) -> None:
+    (place.repo / "node_modules").mkdir()
+    (place.repo / "node_modules" / "one").write_text("1")
+    lane = place.prepare(lane_link=["node_modules"])
+    assert (lane / "node_modules").readlink() == place.repo / "node_modules"
+    assert place.prepare(lane_link=["node_modules"]) == lane
+    assert git(lane, "status", "--porcelain") == ""
+
+
+def test_nothing_from_outside_gets_into_a_lane(place: Place) -> None:
+    (place.state / "secret").write_text("precious")
+    (place.repo / ".env").symlink_to(place.state / "secret")
+    (place.repo / "data").symlink_to(place.state)
+    patterns = [".env", "data/secret", "../state*/secret", str(place.state / "secret"), ".git/config"]
+    lane = place.prepare(lane_link=patterns)
+    assert sorted(path.name for path in lane.iterdir()) == [".git", ".gitignore", "file", "package-lock.json"]
+
+
+def test_what_git_would_commit_is_refused(place: Place) -> None:
+    """Of `data/` git ignores the folder, but not a link to it."""
+    (place.repo / "data").mkdir()
+    (place.repo / "data" / "one").write_text("1")
+    with pytest.raises(NeedsHuman, match="does not ignore") as refused:
+        place.prepare(lane_link=["data"])
+    assert "/data" in refused.value.hint
 
 
 def test_setup_runs_when_a_lane_is_new_and_when_a_lock_file_differs(place: Place) -> None:

@@ -12,13 +12,11 @@ import pytest
 from segue.domain.errors import UsageError
 from segue.domain.job import AgentChoice, Role
 from segue.domain.run import RunKind
-from segue.domain.source import SourceHistory
 from segue.domain.task import Task, TaskList, TaskStatus
 from segue.runtime.app import App
 from segue.runtime.first_run import find_agent
 from segue.runtime.plan import PlanChanged, RunPlan, plan_run
 from segue.runtime.task_choice import TaskChoice, select_tasks
-from segue.sources.recorded import RecordedSource
 from tests.flow.loop import ListSource
 
 PLAN = "## Task 1\n\nDo one thing.\n\n## Task 2\n\nDo another.\n\n## Task 3\n\nDo the last.\n"
@@ -122,7 +120,7 @@ def test_no_cloud_agent_is_chosen_unasked(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_roles_and_fallbacks(tmp_path: Path) -> None:
-    found = plan(tmp_path, agent="scripted:big,command", model="small")
+    found = plan(tmp_path, agent="scripted:big,command", model="small", roles={"execute": None})
     assert found.chains[Role.EXECUTE] == (AgentChoice("scripted", "big"), AgentChoice("command", "small"))
 
 
@@ -142,7 +140,7 @@ def test_rewritten_tasks_are_asked_about(tmp_path: Path) -> None:
 def test_a_source_without_tasks_is_refused(tmp_path: Path) -> None:
     app = App.load(tmp_path, None, {"agent": "scripted"})
     with pytest.raises(UsageError, match="There are no tasks in list") as caught:
-        plan_run(app, RecordedSource(ListSource(), tmp_path, tmp_path, SourceHistory))
+        plan_run(app, ListSource())
     assert caught.value.exit_code == 2
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from segue.config.trust import explain, is_confined, is_harmless
 from segue.domain.errors import SourceError, ToolMissing
 from segue.plugins import (
     CALLS,
@@ -108,9 +109,9 @@ def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_class_that_lacks_a_method_is_refused_before_it_is_asked(odd: Path) -> None:
-    with pytest.raises(ToolMissing, match=r"'half' of segue-odd cannot be used.* has no tasks"):
+    with pytest.raises(ToolMissing, match=r"'half' of segue-odd cannot be used.* has no mark, tasks"):
         App.load(odd).source("x", odd, "half")
-    with pytest.raises(ToolMissing, match="has no tasks"):
+    with pytest.raises(ToolMissing, match="has no mark, tasks"):
         App.load(odd).source("list.half", odd)
     assert App.load(odd).source("plan.txt", odd).kind == "planfile", "the broken one cannot be meant"
 
@@ -130,6 +131,14 @@ def test_all_that_the_tables_name_can_be_imported() -> None:
     named += [where for names in (EVENTS, OBSERVERS, EXAMINERS, CALLS) for where in names.values()]
     assert all(map(import_name, named))
     assert all(map(importlib.import_module, PAGES))
+
+
+def test_trust_knows_what_a_table_of_a_feature_may_do() -> None:
+    for name, table in TABLES.items():
+        assert not is_harmless(f"{name}.anything", "x")
+        assert all(is_harmless(f"{name}.{one}", "x") for one in table.harmless)
+        assert all(is_confined(f"{name}.{one}", "x") for one in (*table.harmless, *table.confined))
+        assert explain([f"{name}.anything"]) == {table.meaning: [f"{name}.anything"]}
 
 
 @pytest.mark.parametrize("words", ["--help", "--version"])

@@ -72,6 +72,7 @@ def test_independent_tests_come_before_the_judge_and_from_somebody_else(tmp_path
         ({"agent": "claude,codex"}, ["codex", "claude"]),
         ({"agent": "cursor,cursor-cloud,codex"}, ["codex", "cursor-cloud", "cursor"]),
         ({"agent": "claude", "judged_by": "agent", "roles": {"verify": "codex:o"}}, ["codex:o", "claude"]),
+        ({"agent": "claude", "roles": {"execute": "codex"}}, ["claude", "codex"]),
         ({"agent": "claude", "roles": {"test": "claude:opus"}}, ["claude:opus"]),
     ],
 )

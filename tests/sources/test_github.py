@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.domain.errors import CredentialsError, SegueError, SourceError
+from segue.domain.errors import CredentialsError, SourceError
+from segue.domain.source import SourceHistory
 from segue.domain.task import Completion, TaskStatus
 from segue.ports import SourceRequest
 from segue.sources.github.issues import read_body, read_checklist, read_waits
@@ -71,19 +72,23 @@ def test_it_keeps_the_promises_of_sources(hub: Github, tmp_path: Path) -> None:
     request = ask_for(tmp_path, "github:acme/shop?label=ready")
     assert recognise(request) == "github"
 
-    check_source(lambda: GithubIssues.open(request), request)
+    def lose() -> None:
+        [state] = (tmp_path / "state" / "github").glob("*.json")
+        state.unlink()
+
+    check_source(lambda: GithubIssues.open(request), request, lose=lose)
 
 
 def test_issues_of_members_are_taken_and_wait_for_what_they_name(hub: Github, tmp_path: Path) -> None:
     waits, notices = read(tmp_path, "github:acme/shop?label=ready")
-    assert waits == {"1": (), "2": ("3",), "3": ()}
+    assert waits == {"1": (), "3": (), "2": ("1", "3")}
     assert notices == [
         "Left out, because their authors are no members of the repository: #6."
         " To take one, name it: github:acme/shop#6",
         "#4 is left out: it waits for #5, which is open and not listed.",
     ]
     assert list(read(tmp_path, "github:acme/shop?label=ready&label=other")[0]) == ["3"]
-    assert list(read(tmp_path, "github:acme/shop")[0]) == ["1", "2", "3", "4", "5"]
+    assert list(read(tmp_path, "github:acme/shop")[0]) == ["1", "3", "2", "5", "4"]
 
 
 def test_one_issue_is_named_by_its_number(hub: Github, tmp_path: Path) -> None:
@@ -94,6 +99,8 @@ def test_one_issue_is_named_by_its_number(hub: Github, tmp_path: Path) -> None:
         read(tmp_path, "github:acme/nowhere?label=x")
     hub.repos["acme/shop"].issues[1]["pull"] = {"head": "work", "base": "main"}
     assert "1" not in read(tmp_path, "github:acme/shop?label=ready")[0]
+    with pytest.raises(SourceError, match="is a pull request"):
+        read(tmp_path, "github:acme/shop#1")
 
 
 def test_long_lists_are_read_page_by_page(hub: Github, tmp_path: Path) -> None:
@@ -102,23 +109,39 @@ def test_long_lists_are_read_page_by_page(hub: Github, tmp_path: Path) -> None:
     assert len(read(tmp_path, "github:acme/shop")[0]) == 250
 
 
-def test_one_comment_says_how_a_task_ended(hub: Github, tmp_path: Path) -> None:
+def test_people_are_told_once_and_a_person_is_asked_in_a_comment_of_its_own(
+    hub: Github, tmp_path: Path
+) -> None:
     source = GithubIssues.open(ask_for(tmp_path, "github:acme/shop?label=ready"))
     task = source.tasks().tasks[0]
+    for _ in range(2):
+        source.announce(task, "run-1")
+        assert comments(hub, 1) == ["Segue is working on this (run `run-1`)."]
     failed = Completion(TaskStatus.PENDING, "run-1", 1, error="the tests fail:\n1 failed")
     for _ in range(2):
-        source.mark(task, failed)
-    source.mark(task, Completion(TaskStatus.PENDING, "run-1", 1))
-    (asked,) = comments(hub, 1)
+        source.record(task, failed)
+    asked = comments(hub, 1)[1]
     assert "needs a person here (run `run-1`):\n\n```text\nthe tests fail:\n1 failed\n```" in asked
-    source.mark(task, Completion(TaskStatus.PENDING, "run-1", 2, error="worse"))
     for _ in range(2):
         source.mark(task, Completion(TaskStatus.DONE, "run-1", 2, "c" * 40, branch="main"))
-    assert ["worse" in text for text in comments(hub, 1)] == [True, False]
-    assert comments(hub, 1)[1] == f"Segue has done this (run `run-1`). Commit {'c' * 40} on branch `main`."
+    assert comments(hub, 1) == [
+        f"Segue has done this (run `run-1`). Commit {'c' * 40} on branch `main`.",
+        asked,
+    ]
     quiet = GithubIssues.open(ask_for(tmp_path, "github:acme/shop#5", comments=False))
     quiet.mark(quiet.tasks().tasks[0], Completion(TaskStatus.DONE, "run", 1))
     assert comments(hub, 5) == []
+
+
+def test_what_is_done_and_closed_stays_in_the_list(hub: Github, tmp_path: Path) -> None:
+    request = ask_for(tmp_path, "github:acme/shop?label=ready")
+    source = GithubIssues.open(request)
+    before = source.tasks().tasks
+    source.mark(before[0], Completion(TaskStatus.DONE, "run", 1))
+    hub.repos["acme/shop"].issues[1]["state"] = "closed"
+    again = GithubIssues.open(request).tasks().tasks
+    assert [(task.key, task.text) for task in again] == [(task.key, task.text) for task in before]
+    assert again[0].status is TaskStatus.DONE
 
 
 @pytest.mark.parametrize(
@@ -136,15 +159,21 @@ def test_a_comment_is_written_once_whatever_happens(
 ) -> None:
     hub.app.faults.add({"on": "POST /repos/*/*/issues/*/comments", **fault})
     source = GithubIssues.open(ask_for(tmp_path, "github:acme/shop#1"))
-    source.mark(source.tasks().tasks[0], Completion(TaskStatus.SKIPPED, "run-1", 1))
-    assert comments(hub, 1) == ["A person decided to leave this out (run `run-1`)."]
+    source.announce(source.tasks().tasks[0], "run-1")
+    assert comments(hub, 1) == ["Segue is working on this (run `run-1`)."]
 
 
-def test_a_token_that_may_not_write_is_said(hub: Github, tmp_path: Path) -> None:
+def test_a_token_that_may_not_write_keeps_nobody_from_working(hub: Github, tmp_path: Path) -> None:
     hub.app.faults.add({"on": "POST /repos/*/*/issues/*/comments", "status": 403, "times": 1})
-    source = GithubIssues.open(ask_for(tmp_path, "github:acme/shop?label=ready"))
-    with pytest.raises(SegueError):
-        source.mark(source.tasks().tasks[0], Completion(TaskStatus.DONE, "run-1", 1))
+    request = ask_for(tmp_path, "github:acme/shop?label=ready")
+    source = GithubIssues.open(request)
+    source.mark(source.tasks().tasks[0], Completion(TaskStatus.DONE, "run-1", 1))
+    found = GithubIssues.open(request).tasks()
+    assert found.tasks[0].status is TaskStatus.DONE
+    [said] = [notice.text for notice in found.notices if "Nothing was posted" in notice.text]
+    assert "#1" in said
+    GithubIssues.open(request).restore(SourceHistory(("run-1",)))
+    assert comments(hub, 1) == ["Segue has done this (run `run-1`)."], "the next run tells it"
 
 
 def test_a_missing_token_is_said(hub: Github, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,8 +189,8 @@ def test_a_missing_token_is_said(hub: Github, tmp_path: Path, monkeypatch: pytes
 def test_the_text_of_an_issue_is_read_as_people_see_it() -> None:
     text = read_body(BODY)
     assert "ignore" not in text
-    assert read_checklist(text) == ["A test covers it", "#3"]
-    assert set(read_waits(text)) == {3}
+    assert read_checklist(text) == ["A test covers it"]
+    assert set(read_waits(text, "acme/shop")) == {("acme/shop", 3), ("acme/shop", 1), ("other/place", 7)}
     assert read_body("hidden\u200b\u202e\x1b[31m text") == "hidden text"
     assert read_body("open <!-- never closed") == "open"
 
@@ -170,5 +199,5 @@ def test_the_text_of_an_issue_is_read_as_people_see_it() -> None:
 def test_any_text_is_read(text: str) -> None:
     body = read_body(text)
     assert "<!--" not in body
-    assert all(number >= 0 for number in read_waits(body))
+    assert all(number > 0 for _, number in read_waits(body, "a/b"))
     assert all(item.strip() for item in read_checklist(body))

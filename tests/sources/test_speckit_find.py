@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from segue.domain.errors import SourceError
-from segue.sources.speckit.feature import find_feature
+from segue.sources.speckit.project import find_feature
 
 
 def project(root: Path, *features: str) -> Path:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.errors import SourceError
-from segue.domain.task import Task, TaskStatus
+from segue.domain.task import Completion, Task, TaskStatus
 from segue.ports import SourceRequest
 from segue.sources.recognise import recognise
 from segue.sources.table import TableSource, read_table
@@ -106,7 +106,11 @@ def test_they_keep_the_promises_of_sources(tmp_path: Path, named: str) -> None:
     request = ask_for(tmp_path, named)
     assert recognise(request) == "table"
 
-    check_source(lambda: TableSource.open(request), request)
+    def lose() -> None:
+        [state] = (tmp_path / "state" / "table").glob("*.json")
+        state.unlink()
+
+    check_source(lambda: TableSource.open(request), request, lose=lose)
 
 
 def test_a_table_is_read() -> None:
@@ -121,10 +125,11 @@ def test_a_table_is_read() -> None:
 
 
 def test_what_a_table_says_about_nobody_is_named() -> None:
-    said = [notice.text for notice in read_table(JSONL.encode(), "t.jsonl").notices]
-    assert said == ["2 waits for gone, which is not in this file; that is ignored."]
-    unknown = read_table(b"title,owner\nOne,me\n", "t.csv").notices
-    assert [notice.text for notice in unknown] == ["These columns are not read: owner."]
+    reading = read_table(JSONL.encode(), "t.jsonl")
+    assert [notice.text for notice in reading.notices] == [
+        "These columns are not read: owner.",
+        "2 waits for gone, which is not in this file; that is ignored.",
+    ]
 
 
 def test_a_file_of_task_master_is_a_table() -> None:
@@ -154,10 +159,10 @@ def test_a_file_of_task_master_is_a_table() -> None:
 def test_a_snapshot_of_beads_is_a_table() -> None:
     reading = read_table(FILES[".beads/issues.jsonl"].encode(), "issues.jsonl")
     assert [task.key for task in reading.tasks] == ["bd-b2", "bd-a1", "bd-d4"]
-    first = by_key(FILES[".beads/issues.jsonl"], "issues.jsonl")["bd-a1"]
+    first = reading.by_key["bd-a1"]
     assert (first.text, [one.text for one in first.criteria]) == ("What", ["It works"])
     assert [wait.keys for wait in first.depends_on] == [("bd-b2",)]
-    assert reading.tasks[2].status is TaskStatus.DONE
+    assert reading.by_key["bd-d4"].status is TaskStatus.DONE
     assert reading.notices == ()
 
 
@@ -220,6 +225,18 @@ def test_any_file_is_read_or_refused(data: bytes) -> None:
         with suppress(SourceError):
             keys = [task.key for task in read_table(data, name).tasks]
             assert len(set(keys)) == len(keys)
+
+
+def test_a_table_is_never_written_and_a_change_of_what_is_done_is_noticed(tmp_path: Path) -> None:
+    lay(tmp_path)
+    path = tmp_path / "tasks.csv"
+    source = TableSource.open(ask_for(tmp_path, "tasks.csv"))
+    source.mark(source.tasks().tasks[0], Completion(TaskStatus.DONE, "run", 1))
+    assert path.read_text() == CSV
+    path.write_text(CSV.replace("Add a login page.", "Something else."))
+    changed = TableSource.open(ask_for(tmp_path, "tasks.csv")).rewritten()
+    assert changed is not None
+    assert "completed tasks a say something else" in changed.message
 
 
 def test_the_folders_of_other_tools_are_run(tmp_path: Path) -> None:

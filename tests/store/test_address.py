@@ -23,6 +23,12 @@ ADDRESSES = [
     lambda password: f"postgresql://me@host/db?password={quote(password, safe='')}",
     lambda password: f"postgresql://host:5432/db?password={password}&sslmode=require",
     lambda password: f"postgresql://host/db?user=me&sslpassword={password}",
+    lambda password: (
+        "host=localhost password='" + password.replace("\\", "\\\\").replace("'", "\\'") + "' user=me"
+    ),
+    lambda password: "password=" + quote(password, safe="") + " host=localhost",
+    lambda password: f"host=localhost password={password}",
+    lambda password: f"service=mine password = '{password}",
 ]
 
 
@@ -48,10 +54,15 @@ def test_no_password_is_shown(password: str, make: object) -> None:
     ("address", "shown"),
     [
         ("postgres://me@host/db", "postgres://me@host/db"),
-        ("postgresql://me:x@one:1,[::1]:2/db?sslmode=require", "postgresql://me:***@one:1,[::1]:2/db"),
-        ("postgresql:///db?host=/run/postgresql", "postgresql:///db"),
+        (
+            "postgresql://me:x@one:1,[::1]:2/db?sslmode=require",
+            "postgresql://me:***@one:1,[::1]:2/db?sslmode=require",
+        ),
+        ("postgresql:///db?host=/run/postgresql", "postgresql:///db?host=/run/postgresql"),
         ("postgresql://me:p@ss/w@host/db", "postgresql://me:***@host/db"),
-        ("postgresql://me/x:pw@host/db", "postgresql://***"),
+        ("host=h password='it\\'s' user=me", "host=h password=*** user=me"),
+        ("service=mine", "service=mine"),
+        ("host=h password='unfinished", "***"),
         ("/home/me/a=b/segue.db", "/home/me/a=b/segue.db"),
     ],
 )
@@ -60,18 +71,16 @@ def test_how_addresses_are_shown(address: str, shown: str) -> None:
     assert check_address(address) == address
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["mysql://me:secret-1@host/db", "Server=h;Password=secret-1", "host=h password=secret-1", "a\0b"],
-)
+@pytest.mark.parametrize("address", ["mysql://me:secret-1@host/db", "Server=h;Password=secret-1", "a\0b"])
 def test_other_databases_are_refused(address: str) -> None:
     with pytest.raises(UsageError, match="neither") as caught:
         check_address(address)
     assert "secret-1" not in str(caught.value)
 
 
-def test_a_pooler_is_seen_by_its_port() -> None:
+def test_a_pooler_is_seen_in_both_forms() -> None:
     assert is_pooled("postgres://me:x@host:6543/db")
+    assert is_pooled("host=h port=6543 user=me")
     assert not is_pooled("postgres://me:6543@host:5432/db")
 
 
@@ -79,6 +88,7 @@ def test_a_pooler_is_seen_by_its_port() -> None:
     "address",
     [
         "postgresql://me:secret-1@tail-2@127.0.0.1:1/db",
+        "host=127.0.0.1 port=1 password=secret-1tail-2",
         "postgresql://127.0.0.1:1/db?password=secret-1tail-2",
         "postgresql://me:secret-1tail-2/x@127.0.0.1:1/db",
         "mysql://me:secret-1tail-2@127.0.0.1/db",

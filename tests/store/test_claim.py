@@ -16,7 +16,7 @@ from segue.domain.events import NoticeGiven
 from segue.domain.results import StepResult
 from segue.store import connect
 from segue.store.claim import is_gone, new_owner
-from segue.store.connection import open_database
+from segue.store.database import open_database
 from segue.system import identity
 from tests.store.driving import SPEC, Given, driven, giving, until
 
@@ -128,11 +128,11 @@ def test_a_journal_that_lost_its_run_is_interrupted_in_the_middle_of_its_work(da
             working = asyncio.create_task(journal.step("a", Given, hangs))
             waiting = asyncio.create_task(journal.wait("stop"))
             await entered.wait()
-            assert store._session is not None
-            await store._session.renew()
+            assert store._keeper is not None
+            await store._keeper.renew()
             assert not working.done()
             set_owner(database, run.id, "elsewhere/boot/1/1#x", 600_000)
-            await store._session.renew()
+            await store._keeper.renew()
             await until(lambda: working.done() and waiting.done())
             assert isinstance(working.exception(), LeaseLost)
             assert isinstance(waiting.exception(), LeaseLost)

@@ -8,8 +8,7 @@ import time
 from segue.domain.events import RunEnded, RunResumed, RunStarted, TaskStarted
 from segue.domain.run import RunState
 from segue.store import connect
-from segue.store.connection import open_database
-from segue.store.database import transact
+from segue.store.database import open_database, transact
 from segue.view.load import load_view
 from tests.store.driving import SPEC, Given, driven, giving
 

@@ -23,7 +23,7 @@ from tests.later import Later
 from tests.store.driving import Given, driven, giving
 
 parquet: Any = Later("pyarrow.parquet")
-TEXT = 'comma, "quote"\nline \x10 é'
+TEXT = 'comma, "quote"\nline \x00 \ud800 é'
 
 
 def fill(store: Store) -> str:

@@ -169,9 +169,9 @@ def test_a_prompt_is_stored_once_and_events_only_name_it(database: str) -> None:
         with connect(database) as store:
             for _ in range(2):
                 journal = await store.open(store.create("key", SPEC).id, [observe])
-                await journal.emit(PromptSent("d1", 6, "do it\x10"))
+                await journal.emit(PromptSent("d1", 6, "do it\x00"))
                 await store.close(journal)
-            assert store.prompt("d1") == "do it\x10"
+            assert store.prompt("d1") == "do it\x00"
             assert store.prompt("d2") is None
             assert [len(batch) for batch in store.table("prompts")] == [1]
             assert [recorded.event for recorded in seen] == [PromptSent("d1", 6)] * 2

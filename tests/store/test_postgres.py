@@ -55,8 +55,8 @@ def test_a_transaction_that_was_committed_before_the_connection_broke_is_not_wri
                     log.add(NoticeGiven("x", number))
                 batch = log._batch
                 await log.write()
-                await store._session.run(  # type: ignore[union-attr]
-                    lambda: log._store(batch, again=True)
+                await store._keeper.writer.run(  # type: ignore[union-attr]
+                    lambda: log._store(batch, [], True)
                 )
             assert [event.seq for event in store.events(journal.run.id)] == [1, 2, 3, 4, 5]
 

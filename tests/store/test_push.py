@@ -17,7 +17,7 @@ from segue.domain.events import AgentTool, PromptSent
 from segue.domain.results import StepFacts
 from segue.domain.run import RunState
 from segue.store import connect
-from segue.store.connection import open_database
+from segue.store.database import open_database
 from segue.store.journal import Journal
 from segue.store.push import BATCH_ROWS, Pushed, push_run
 from segue.store.rows import TABLES
@@ -25,9 +25,9 @@ from tests.store.driving import Given, driven, giving
 from tests.store.test_claim import set_owner
 
 AWKWARD: dict[str, Any] = {
-    "text": "a\x10b \U0001f600",
-    "n": [1, 2.5, 1e-300, None],
-    "d": {"\x10": 1},
+    "text": "a\x00b\x10c \udcff \U0001f600",
+    "n": [1, 2.5, 1e300, -0.0, None],
+    "d": {"\x00": 1},
 }
 
 
@@ -42,14 +42,14 @@ def work(address: str, run_id: str | None = None, key: str = "a", events: int = 
                 await emit(journal, key, events)
                 facts = StepFacts(task="1", phase="execute", build_phase="schema", input=Given(**AWKWARD))
                 await journal.step(key, Given, giving(**AWKWARD), facts=facts)
-                await journal.set_state(RunState.DONE, "all \x10 done")
+                await journal.set_state(RunState.DONE, "all \x00 done")
             return journal.run.id
 
     return asyncio.run(main())
 
 
 async def emit(journal: Journal, key: str, events: int) -> None:
-    await journal.emit(PromptSent(f"digest {key}", 1, f"do {key}\x10"), key)
+    await journal.emit(PromptSent(f"digest {key}", 1, f"do {key}\x00\udcff"), key)
     for number in range(events):
         await journal.emit(AgentTool(AWKWARD["text"], {**AWKWARD, "number": number}), key)
 
@@ -85,7 +85,7 @@ def test_a_pushed_run_is_the_same_there(source: str, target: str) -> None:
         name = "id" if table == "runs" else "run_id"
         if table != "prompts":
             assert [row for row in rows if row[name] == run_id] == there[table], table
-    assert [row["text"] for row in there["prompts"]] == ["do a\x10"]
+    assert [row["text"] for row in there["prompts"]] == ["do a\x00\udcff"]
 
 
 def test_pushing_again_pushes_nothing_and_what_is_new_is_pushed_alone(source: str, target: str) -> None:
@@ -146,7 +146,7 @@ def test_a_run_that_is_being_driven_is_not_pushed(source: str, target: str, plac
 KILLED = """
 import os, signal, sys
 from segue.store import push
-from segue.store.connection import open_database
+from segue.store.database import open_database
 left = int(sys.argv[4])
 push.BATCH_ROWS = 10
 def merge(*args, **more):

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from segue.store import connect
-from segue.store.connection import open_database
+from segue.store.database import open_database
 from tests.store.driving import driven, until
 
 
@@ -88,8 +88,8 @@ def test_the_heartbeat_renews_slots(database: str) -> None:
             async with driven(store) as journal, journal.slot("paid", 1):
                 connection = open_database(database)
                 connection.execute("UPDATE orchestrator_slots SET lease = 0")
-                assert store._session is not None
-                await store._session.renew()
+                assert store._keeper is not None
+                await store._keeper.renew()
                 [(renewed,)] = connection.execute("SELECT lease > {now} FROM orchestrator_slots")
                 connection.close()
                 assert renewed

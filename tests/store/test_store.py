@@ -15,8 +15,8 @@ import pytest
 from segue.domain.errors import StoreError, UsageError
 from segue.domain.events import NoticeGiven
 from segue.store import connect
-from segue.store.connection import open_database
-from segue.store.schema import VERSION
+from segue.store.database import open_database
+from segue.store.schema import VERSION, create
 from segue.store.sqlite import create_file
 from tests.store.driving import SPEC, Given, driven, giving
 
@@ -43,10 +43,12 @@ def test_reading_heals_a_database_whose_maker_was_killed(tmp_path: Path) -> None
         store.create("key", SPEC)
 
 
-def test_a_new_file_is_private_and_an_old_one_stays(tmp_path: Path) -> None:
+def test_a_new_file_has_all_tables_and_an_old_one_stays(tmp_path: Path) -> None:
     path = tmp_path / "segue.db"
     create_file(path)
-    assert path.stat().st_mode & 0o077 == 0, "the user's alone"
+    database = open_database(path)
+    assert not create(database), "nothing is left to do"
+    database.close()
     with connect(path) as store:
         made = store.create("key", SPEC)
     create_file(path)
@@ -165,8 +167,8 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_there(tmp_path: Path) -> N
         with connect(tmp_path / "segue.db") as store:
             journal = await store.open(store.create("key", SPEC).id)
             await journal.step("a", Given, giving())
-            assert store._session is not None
-            store._session.database.execute("PRAGMA max_page_count = 1")
+            assert store._keeper is not None
+            store._keeper.writer.database.execute("PRAGMA max_page_count = 1")
             with pytest.raises(StoreError, match="disk is full") as caught:
                 await journal.step("b", Given, giving(text="x" * 100_000))
             assert "give the same command again" in caught.value.hint

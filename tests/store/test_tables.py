@@ -41,7 +41,7 @@ from segue.domain.verdict import (
 )
 from segue.store import connect
 from segue.store.database import QueryLimits
-from segue.store.dataset import FLAT_TABLES
+from segue.store.flat import FLAT_TABLES
 from segue.store.journal import Journal
 from segue.store.rows import TABLES
 from segue.store.store import Store

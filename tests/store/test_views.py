@@ -7,7 +7,7 @@ import asyncio
 from segue.domain.events import AgentTool, CheckRun, DiagnosticRun, Event, VerdictGiven, read_event
 from segue.domain.verdict import Action, CriterionVerdict, Result
 from segue.store import connect
-from segue.store.connection import open_database
+from segue.store.database import open_database
 from segue.store.rows import TABLES
 from tests.store.driving import SPEC, driven
 

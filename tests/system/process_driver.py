@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from segue.domain.job import Limits
-from segue.system.identity import pid_of, start_time
-from segue.system.process.folder import JobFolder
+from segue.system.identity import start_time
 from segue.system.process.processes import Chunk, Command, Exit, Processes, child_environment
 
 GRACE = 0.3
@@ -82,9 +82,9 @@ def alive(pid: int) -> bool:
 
 
 def supervisor_pids(folder: Path) -> list[int]:
-    """The supervisors of jobs in a run's folder that are alive."""
-    names = [job.supervisor() for job in map(JobFolder, (folder / "jobs").glob("*"))]
-    return [pid_of(name) for name in names if name]
+    """The supervisors noted in a run's folder that are alive."""
+    pids = [int(note.name) for note in (folder / "supervisors").glob("[0-9]*")]
+    return [pid for pid in pids if alive(pid)]
 
 
 def left_behind(folder: Path) -> list[int]:
@@ -101,13 +101,14 @@ def left_behind(folder: Path) -> list[int]:
 
 
 def start_driver(
-    folder: Path, script: str, *, around: Sequence[str] = (), **options: Any
+    folder: Path, script: str, stderr: int | None = None, **options: Any
 ) -> subprocess.Popen[str]:
     """Start the small Segue in another process; it says `ready` when its imports are done."""
     asked = json.dumps({"folder": str(folder), "script": script, **options})
     driver = subprocess.Popen(
-        [*around, sys.executable, "-m", "tests.system.process_driver", asked],
+        [sys.executable, "-m", "tests.system.process_driver", asked],
         stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         cwd=Path(__file__).parents[2],
     )
@@ -136,20 +137,37 @@ async def _drive(asked: dict[str, Any]) -> dict[str, Any]:
         import fcntl
 
         fcntl.flock(hold[0], fcntl.LOCK_EX)
+    before = _peak(os.getpid())
     sizes = {"out": 0, "err": 0}
     async with Processes().bind(folder, hold) as processes:
-        command = shell(asked["script"], folder.parent, b"prompt")
+        command = replace(
+            shell(asked["script"], folder.parent, asked.get("prompt", "prompt").encode()),
+            turn_end=asked.get("turn_end", ""),
+        )
         async for item in processes.run("t1", command):
             if isinstance(item, Chunk):
                 sizes[item.stream] += len(item.data)
             else:
                 last = asdict(item)
-    return {"exit": last, "sizes": sizes}
+        grown = _peak(os.getpid()) - before
+        return {
+            "exit": last,
+            "sizes": sizes,
+            "grown_kb": grown,
+            "supervisor_kb": _peak(*supervisor_pids(folder)),
+        }
+
+
+def _peak(pid: int) -> int:
+    """The highest resident memory in kilobytes; ru_maxrss would count what the parent used, too."""
+    return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0])
 
 
 def main() -> None:
     """Do what the first argument asks, and print what was seen."""
     asked = json.loads(sys.argv[1])
+    if "file_size" in asked:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (asked["file_size"], asked["file_size"]))
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdout.write(json.dumps(asyncio.run(_drive(asked))))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.system.find_secrets import repository_secrets, user_secrets
+from segue.system.sensitive import repository_secrets, user_secrets
 
 TOKEN = "t0K3n-a1B2c3D4e5F6g7H8"
 PASSWORD = "correct-horse"
@@ -38,6 +38,8 @@ FILES = {
     ".aws/credentials": f"[default]\naws_secret_access_key = {TOKEN}\n",
     ".kube/config": f"users:\n- name: me\n  user:\n    token: {TOKEN}\n",
     ".cache/huggingface/token": TOKEN,
+    ".some-new-tool/credentials.json": json.dumps({"access": TOKEN}),
+    ".config/some-new-tool/tokens.yaml": f"default: {TOKEN}\n",
 }
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
-from segue.system.git.index import LARGEST
 from segue.system.git.repository import Repository
+from segue.system.process.capture import note_program
 from tests.templates import copy_template
 
 
@@ -60,7 +59,7 @@ def test_a_commit_whose_git_was_killed_right_after_it_is_found(
     folder = tmp_path_factory.mktemp("bin")
     (folder / "git").write_text(
         f'#!/bin/sh\n{shutil.which("git")} "$@"\ncode=$?\n'
-        'case " $* " in *" update-ref "*) kill -9 $$;; esac\nexit $code\n'
+        'case " $* " in *" commit "*) kill -9 $$;; esac\nexit $code\n'
     )
     (folder / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
@@ -80,8 +79,22 @@ def test_without_a_change_there_is_no_commit_and_no_hook_runs(repo: Path) -> Non
     assert not (repo.parent / "hook-ran").exists()
 
 
-@pytest.fixture
-def with_module(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def work_and_begin(repo: Path, believed: float = 60.0) -> tuple[Snapshot, Snapshot]:
+    """Commit what a launch left; return what the next task begins with, and what there really is."""
+
+    async def work() -> tuple[Snapshot, Snapshot]:
+        opened = await Repository.open(repo)
+        opened.believed = believed
+        await opened.tree(await opened.arrive((), await opened.snapshot()))
+        assert await opened.commit("Work\n\nSegue-Task: 1\n")
+        return await opened.begin("2", None), await opened.snapshot()
+
+    return asyncio.run(work())
+
+
+def test_a_change_inside_a_submodule_is_nobodys_work(
+    repo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     inner = tmp_path_factory.mktemp("inner")
     git(inner, "init", "--quiet")
     (inner / "deep").write_text("old\n")
@@ -89,36 +102,12 @@ def with_module(repo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(inner, "-c", "user.name=T", "-c", "user.email=t@localhost", "commit", "--quiet", "--message=Inner")
     git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "inner")
     git(repo, "commit", "--quiet", "--message=With a submodule")
-    return repo
-
-
-def test_work_inside_a_submodule_is_named_and_never_committed(with_module: Path) -> None:
-    repo = with_module
-
-    async def work() -> None:
-        opened = await Repository.open(repo)
-        base = await opened.begin("1", None)
-        (repo / "inner" / "deep").write_text("new\n")
-        now = await opened.arrive((), base)
-        assert (await opened.changes(base, now)).inside == ("inner",)
-        assert now != base
-        (repo / "file").write_text("new\n")
-        now = await opened.arrive((), base)
-        assert await opened.tree(now)
-        assert await opened.commit("Work\n")
-
-    asyncio.run(work())
-    assert git(repo, "show", "--format=", "--name-only", "HEAD") == "file"
+    (repo / "inner" / "deep").write_text("new\n")
+    (repo / "file").write_text("new\n")
+    begun, real = work_and_begin(repo)
+    assert begun == real
+    assert begun.files == ()
     assert (repo / "inner" / "deep").read_text() == "new\n"
-
-
-def test_a_commit_inside_a_submodule_is_recorded_here(with_module: Path) -> None:
-    repo = with_module
-    who = ("-c", "user.name=T", "-c", "user.email=t@localhost")
-    git(repo / "inner", *who, "commit", "--quiet", "--allow-empty", "--message=More")
-    assert commit(repo) is not None
-    assert git(repo, "rev-parse", "HEAD:inner") == git(repo / "inner", "rev-parse", "HEAD")
-    assert git(repo, "status", "--porcelain") == ""
 
 
 def test_an_edit_between_two_tasks_is_not_the_agents(repo: Path) -> None:
@@ -175,65 +164,34 @@ def test_a_patch_is_the_difference_of_two_trees(repo: Path, work: Callable[[Path
     assert git(repo, "rev-parse", f"{tree}^{{tree}}") == git(repo, "write-tree")
 
 
-def test_what_was_looked_at_is_committed_and_what_was_changed_since_is_left(repo: Path) -> None:
-    async def work() -> tuple[str, str | None]:
-        opened = await Repository.open(repo)
-        (repo / "file").write_text("checked\n")
-        tree = await opened.tree(await opened.arrive((), await opened.snapshot()))
-        (repo / "file").write_text("changed since\n")
-        (repo / "late").write_text("new\n")
-        return tree, await opened.commit("Work\n")
-
-    tree, made = asyncio.run(work())
-    assert git(repo, "rev-parse", "HEAD", "HEAD^{tree}").split() == [made, tree]
-    assert git(repo, "status", "--porcelain").splitlines() == ["M file", "?? late"]
+def touch_by_a_program(repo: Path) -> None:
+    note_program()
+    (repo / "late").write_text("new\n")
 
 
-def test_a_commit_waits_for_nobody_who_holds_the_index(repo: Path) -> None:
+def edit_again(repo: Path) -> None:
+    (repo / "file").write_text("now\n")
+    (repo / "late").write_text("new\n")
+
+
+def hold_the_index(repo: Path) -> None:
+    (repo / "late").write_text("new\n")
+    (repo / ".git" / "index.lock").touch()
+    threading.Timer(0.1, (repo / ".git" / "index.lock").unlink).start()
+
+
+@pytest.mark.parametrize("meanwhile", [touch_by_a_program, edit_again, hold_the_index])
+def test_what_was_changed_since_the_evidence_is_committed_too(
+    repo: Path, meanwhile: Callable[[Path], None]
+) -> None:
     async def work() -> None:
         opened = await Repository.open(repo)
+        opened.believed = 60.0
         (repo / "file").write_text("new\n")
         await opened.tree(await opened.arrive((), await opened.snapshot()))
-        (repo / ".git" / "index.lock").touch()
-        threading.Timer(0.1, (repo / ".git" / "index.lock").unlink).start()
+        meanwhile(repo)
         assert await opened.commit("Work\n")
 
     asyncio.run(work())
+    assert git(repo, "show", "HEAD:late") == "new"
     assert git(repo, "status", "--porcelain") == ""
-
-
-def test_a_commit_of_somebody_else_meanwhile_is_not_undone(repo: Path) -> None:
-    async def work() -> None:
-        opened = await Repository.open(repo)
-        (repo / "file").write_text("new\n")
-        await opened.tree(await opened.arrive((), await opened.snapshot()))
-        git(repo, "commit", "--quiet", "--allow-empty", "--message=Mine")
-        with pytest.raises(WorkspaceError, match="update-ref failed"):
-            await opened.commit("Work\n")
-
-    asyncio.run(work())
-    assert git(repo, "log", "-1", "--format=%s") == "Mine"
-    assert (repo / "file").read_text() == "new\n"
-
-
-@pytest.mark.parametrize("name", [b"big.bin", b"new/sp ace.bin", b":(exclude)*", b"file"])
-def test_a_file_above_100_mb_is_named_and_left_where_it_is(repo: Path, name: bytes) -> None:
-    path = repo / os.fsdecode(name)
-
-    async def work() -> None:
-        opened = await Repository.open(repo)
-        base = await opened.snapshot()
-        path.parent.mkdir(exist_ok=True)
-        with path.open("ab") as file:
-            file.truncate(LARGEST + 1)
-        (repo / "work.txt").write_text("done")
-        now = await opened.snapshot()
-        assert (await opened.changes(base, now)).heavy == (os.fsdecode(name),)
-        await opened.patch(base.head, now)
-        assert await opened.commit("Work")
-        # Whoever comes next is not blamed for it.
-        assert (await opened.changes(now, await opened.snapshot())).heavy == ()
-
-    asyncio.run(work())
-    assert git(repo, "show", "--format=", "--name-only", "HEAD") == "work.txt"
-    assert path.stat().st_size > LARGEST

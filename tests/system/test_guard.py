@@ -28,22 +28,28 @@ def ask(
     *,
     max_body: int = 1000,
     body_timeout: float = 60.0,
+    head_timeout: float = 60.0,
 ) -> bytes:
-    """Send bytes to a guarded server, `late` ones in small pieces; read until it closes the connection."""
+    """Send bytes to a guarded server and read until it closes the connection or has answered.
+
+    What is `late` is sent when the answer has arrived, and before it is read.
+    """
 
     async def talk() -> bytes:
         guard = RequestGuard(
             echo, TOKEN, LOOPBACK_HOSTS, ("http://good.example",), max_body, ("/open",), body_timeout
         )
-        async with open_server(guard, "127.0.0.1", 0) as url:
+        async with open_server(guard, "127.0.0.1", 0, head_timeout=head_timeout) as url:
             reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
             async with asyncio.timeout(120):
                 writer.write(raw)
                 await writer.drain()
+                answer = await reader.read(1) if late else b""
                 for start in range(0, len(late), 1000):
                     writer.write(late[start : start + 1000])
                     await writer.drain()
-                answer = await reader.read()
+                    await asyncio.sleep(0)  # lets the server close the connection
+                answer += await reader.read()
             writer.close()
             return answer
 
@@ -122,3 +128,8 @@ def test_a_refusal_arrives_also_while_the_body_is_sent() -> None:
 
 def test_a_slow_body_is_cut() -> None:
     assert status(ask(request(body=b"hi", content_length="500"), body_timeout=0.2)) == 408
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /x HT", b"POST /x HTTP/1.1\r\nhost: local"])
+def test_a_slow_head_is_cut(begun: bytes) -> None:
+    assert ask(begun, head_timeout=0.2) == b""

@@ -142,6 +142,19 @@ def _has(pool: Pool, ref: str) -> bool:
     return "hidden" in git(pool.repo, "ls-tree", "--name-only", ref).split()
 
 
+@pytest.mark.parametrize("there", ["second", "second/inside"])
+def test_an_ignored_file_that_the_next_commit_has_is_moved_out_of_its_way(pool: Pool, there: str) -> None:
+    lane = pool.open()
+    (pool.repo / ".git" / "info").mkdir(exist_ok=True)
+    (pool.repo / ".git" / "info" / "exclude").write_text("second\n")
+    (lane / there).parent.mkdir(exist_ok=True)
+    (lane / there).write_text("precious\n")
+    said = pool.prepare()
+    assert "was moved to" in said
+    assert (lane / "second").read_text() == "second\n"
+    assert (pool.folder / f"{RUN}-kept" / there).read_text() == "precious\n"
+
+
 def test_a_lane_survives_what_users_do_to_tidy_up(pool: Pool) -> None:
     lane = pool.open()
     git(lane, "commit", "--quiet", "--allow-empty", "-m", "under way")
@@ -175,3 +188,20 @@ def test_closing_keeps_uncommitted_work_and_removes_the_lane(pool: Pool) -> None
     assert git(pool.repo, "show", f"{ref}:work") == "precious"
     assert pool.work_trees() == 0
     assert [path.name for path in pool.folder.iterdir()] == [f"{RUN}.lock"]
+
+
+def test_closing_leaves_a_lane_with_ignored_files_that_nobody_can_make_again(pool: Pool) -> None:
+    (pool.repo / ".git" / "info").mkdir(exist_ok=True)
+    (pool.repo / ".git" / "info" / "exclude").write_text(".env\nnotes\nnode_modules\nlinked\n")
+    (pool.repo / ".env").write_text("A=1\n")
+    lane, other = pool.open(1), pool.open(2)
+    for place in (lane, other):
+        (place / ".env").write_text("A=1\n")  # a copy
+        (place / "linked").symlink_to(pool.repo / ".env")
+        (place / "node_modules").mkdir()
+        (place / "node_modules" / "one").write_text("x")
+    (lane / "notes").write_text("precious")
+    said = pool.close()
+    assert f"{lane} was not removed: no commit contains notes." in said
+    assert (lane / "notes").is_file()
+    assert not other.exists(), "everything there exists elsewhere, or can be made again"

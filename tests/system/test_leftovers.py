@@ -12,8 +12,8 @@ import pytest
 
 from segue.domain.errors import Unfinished
 from segue.domain.workspace import Snapshot
-from segue.system.git.branches import RemoteBranches
-from segue.system.git.recovery import wait_for_git
+from segue.system.git.branches import LocalBranches, RemoteBranches
+from segue.system.git.recovery import undo_killed_merge, wait_for_git
 from segue.system.git.repository import Repository
 from tests.cli.place import until
 from tests.system.test_git import git, repo
@@ -117,21 +117,70 @@ def test_a_removal_that_was_killed_is_finished(repo: Path, tmp_path_factory: pyt
     assert len(git(repo, "worktree", "list").splitlines()) == 1
 
 
-def test_a_monitor_or_another_program_of_such_a_name_is_not_waited_for(repo: Path) -> None:
-    """`gitk`, `gitui` and the like run for days."""
-    program = repo.parent / "gitk"
-    program.write_text("#!/bin/sh\nexec sleep 60\n")
-    program.chmod(0o755)
-    other = subprocess.Popen([program], cwd=repo)
-    try:
-        lock = repo / ".git" / "index.lock"
-        lock.touch()
-        recover(repo, time.time() - 60)
-        assert not lock.exists()
-    finally:
-        other.kill()
-        other.wait()
-        program.unlink()
+@pytest.fixture
+def merging(repo: Path) -> Path:
+    """A repository with a branch that changes, adds and removes files."""
+    (repo / "gone").write_text("gone\n")
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "-m", "Before")
+    git(repo, "switch", "--quiet", "--create", "work")
+    (repo / "file").write_text("the new text\n")
+    (repo / "added").write_text("added text\n")
+    (repo / "gone").unlink()
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "-m", "Work")
+    git(repo, "switch", "--quiet", "main")
+    return repo
+
+
+def undo(repo: Path) -> str:
+    async def work() -> None:
+        await undo_killed_merge(await Repository.open(repo), "work")
+
+    asyncio.run(work())
+    return git(repo, "status", "--porcelain")
+
+
+@pytest.mark.parametrize("diverged", [False, True])
+@pytest.mark.parametrize("text", ["the new text\n", "the n", ""])
+def test_half_a_merge_is_taken_back(merging: Path, text: str, diverged: bool) -> None:
+    if diverged:
+        (merging / "other").write_text("mine\n")
+        git(merging, "add", "other")
+        git(merging, "commit", "--quiet", "-m", "Mine")
+    (merging / "file").write_text(text)
+    (merging / "added").write_text("added text\n")
+    (merging / "gone").unlink()
+    assert undo(merging) == ""
+    assert (merging / "file").read_text() == "old\n"
+    assert (merging / "gone").exists()
+    assert not (merging / "added").exists()
+
+
+@pytest.mark.parametrize("name", ["file", "added", "other"])
+def test_what_a_person_changed_meanwhile_is_not_taken_back(merging: Path, name: str) -> None:
+    (merging / "gone").unlink()
+    (merging / name).write_text("by hand\n")
+    before = git(merging, "status", "--porcelain")
+    assert undo(merging) == before
+    assert (merging / name).read_text() == "by hand\n"
+
+
+def begin(repo: Path, key: str) -> str:
+    async def work() -> str:
+        branches = LocalBranches(await Repository.open(repo), "segue/x")
+        return (await branches.begin(key, None)).branch
+
+    return asyncio.run(work())
+
+
+def test_half_a_switch_to_the_branch_of_a_task_is_repeated(merging: Path) -> None:
+    git(merging, "branch", "--move", "work", "segue/x/T1")
+    (merging / "file").write_text("the n")
+    (merging / "added").write_text("added text\n")
+    assert begin(merging, "T1") == "segue/x/T1"
+    assert git(merging, "status", "--porcelain") == ""
+    assert (merging / "file").read_text() == "the new text\n"
 
 
 def test_work_that_cannot_be_fetched_now_is_fetched_on_resume(repo: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
@@ -169,6 +170,26 @@ def test_a_merge_has_both_parents_and_the_message(repo: Path) -> None:
     assert git(repo, "log", "-1", "--format=%B|%an", made) == "Merge task 2: ü\n\nSegue-Step: x\n|Test"
 
 
+def test_a_gc_that_is_at_work_is_waited_for(repo: Path) -> None:
+    ours, theirs = sides(repo, {}, {"a/b": b"1\n"}, {"a/c": b"2\n"})
+    git(repo, "branch", RUN, ours)
+    own = integrate(repo)
+    tree = run(own.merge(ours, theirs)).tree
+    collector = subprocess.Popen(["git", "cat-file", "--batch"], cwd=repo, stdin=subprocess.PIPE)
+    (repo / ".git" / "gc.pid").write_text(f"{collector.pid} here")
+
+    async def work() -> None:
+        joining = asyncio.ensure_future(own.join(ours, theirs, tree, "Merge\n"))
+        assert not (await asyncio.wait([joining], timeout=0.3))[0], "a commit could be removed at once"
+        git(repo, "prune", "--expire=now")
+        await asyncio.to_thread(collector.communicate)
+        assert await own.advance(ours, await joining)
+
+    run(work())
+    git(repo, "fsck", "--strict", "--connectivity-only")
+    assert show(repo, RUN, "a/c") == b"2\n"
+
+
 def test_the_branch_moves_only_from_where_it_was(repo: Path) -> None:
     git(repo, "branch", RUN)
     own = integrate(repo)
@@ -226,13 +247,16 @@ def test_uncommitted_work_is_never_overwritten(repo: Path, tree: Path, name: str
     assert git(tree, "rev-parse", "HEAD") == start
 
 
-def test_a_branch_that_somebody_is_on_is_not_moved(repo: Path) -> None:
+def test_where_somebody_is_on_the_branch_the_files_follow_it(repo: Path) -> None:
     git(repo, "switch", "--quiet", "--create", RUN)
+    (repo / "note").write_text("mine")
     own = integrate(repo)
     start = run(own.head())
-    with pytest.raises(WorkspaceError, match=f"{RUN} is checked out in {repo}"):
-        run(own.advance(start, commit(repo, start, {"a": b"1\n"})))
-    assert run(own.head()) == start
+    new = commit(repo, start, {"a": b"1\n"})
+    assert run(own.advance(start, new))
+    assert git(repo, "status", "--porcelain", "--branch") == f"## {RUN}\n?? note"
+    assert run(own.head()) == new
+    assert not run(own.advance(start, commit(repo, start, {"b": b"1\n"})))
 
 
 def test_a_run_catches_up_with_what_the_user_committed(repo: Path) -> None:

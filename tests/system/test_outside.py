@@ -15,13 +15,14 @@ import pytest
 
 from segue.domain.errors import WorkspaceError
 from segue.proof.inputs import Trees, list_inputs
-from segue.reviewers.command import in_changed_files
+from segue.reviewers.tool import in_changed_files
 from segue.system.git import outside
 from segue.system.git.branches import LocalBranches, RemoteBranches
+from segue.system.git.index import take_snapshot
 from segue.system.git.integration import Integration
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.remotes import name_unseen
-from segue.system.git.repository import Repository, take_snapshot
+from segue.system.git.repository import Repository
 from segue.system.git.scratch import clone_at
 from segue.system.git.worktree import Worktree
 from segue.system.lane import list_shared
@@ -232,7 +233,7 @@ async def _work(trap: Trap, plant: Callable[[Trap], None]) -> None:
         lambda: home.git("push", "origin", "HEAD:refs/heads/pushed"),
         lambda: remote.default_branch(),
         lambda: _check_out(remote, head),
-        lambda: clone_at(home, trap.beside / "clone", head=head, branch="main"),
+        lambda: clone_at(home, trap.beside / "clone", head=head, branch="main", tree=""),
         lambda: in_changed_files(trap.repo, head, ()),
         lambda: name_unseen(home, head, [trap.repo / "file"]),
         lambda: list_inputs(Trees(trap.repo, trap.repo), trap.beside / "inputs"),
@@ -275,9 +276,49 @@ async def _set_aside(home: Repository) -> None:
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_nothing_that_an_agent_wrote_is_started(trap: Trap, trick: str) -> None:
+def test_nothing_that_an_agent_wrote_is_started(
+    trap: Trap, trick: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "settings in the tree" in trick:
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(trap.repo / "gitconfig"))
     asyncio.run(_work(trap, TRICKS[trick]))
     assert not trap.mark.exists(), trap.mark.read_text()
+
+
+def _replaced(trap: Trap, name: str, how: Callable[[Path], None]) -> str:
+    """Replace a file of the git folder, and return what Segue says when it looks."""
+    place = trap.repo / name
+    with contextlib.suppress(FileNotFoundError):
+        place.unlink()
+    place.parent.mkdir(exist_ok=True)
+    how(place)
+
+    async def look() -> None:
+        await Repository(trap.repo, trap.repo / ".git").snapshot()
+
+    with pytest.raises(WorkspaceError) as refused:
+        asyncio.run(look())
+    return refused.value.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".git/HEAD", ".git/index", ".git/config", ".git/packed-refs", ".git/shallow", ".git/info/exclude"),
+        *(".git/info/attributes", ".git/refs/heads/main", ".git/logs/HEAD", ".gitignore", ".gitattributes"),
+    ],
+)
+def test_git_is_not_started_where_it_would_wait_for_a_pipe(trap: Trap, name: str) -> None:
+    assert f"{name} is neither a file nor a folder" in _replaced(trap, name, os.mkfifo)
+
+
+@pytest.mark.parametrize("name", ["index", "logs/HEAD", "logs/refs/heads/main", "packed-refs", "HEAD"])
+def test_git_does_not_write_through_a_link(trap: Trap, name: str) -> None:
+    target = trap.beside / ".bashrc"
+    target.write_text("mine\n")
+    said = _replaced(trap, f".git/{name}", lambda place: place.symlink_to(target))
+    assert f"{name} is a link to" in said
+    assert target.read_text() == "mine\n"
 
 
 async def _commit_once(repo: Path, text: str) -> str:
@@ -289,22 +330,14 @@ async def _commit_once(repo: Path, text: str) -> str:
     return commit
 
 
-def test_the_repositorys_own_filters_run_as_they_were_when_the_session_began(trap: Trap) -> None:
-    trap.config("include.path", "../.gitconfig")
-    (trap.repo / ".gitconfig").write_text('[filter "x"]\n\tclean = tr a-z A-Z\n[user]\n\tname = Included\n')
-    trap.attributes("file filter=x")
-
-    async def work() -> str | None:
-        opened = await Repository.open(trap.repo)
-        await opened.snapshot()
-        (trap.repo / ".gitconfig").write_text(f'[filter "x"]\n\tclean = {trap.program}\n')
-        (trap.repo / "file").write_text("quiet\n")
-        return await opened.commit("Work\n")
-
+def test_an_included_file_in_the_tree_gives_a_name_but_no_program(trap: Trap) -> None:
     git(trap.repo, "config", "--unset-all", "user.name")
-    commit = asyncio.run(work())
-    assert git(trap.repo, "show", f"{commit}:file") == "QUIET"
-    assert git(trap.repo, "log", "-1", "--format=%an") == "Included"
+    trap.config("include.path", "../.gitconfig")
+    (trap.repo / ".gitconfig").write_text(
+        f"[core]\n\tfsmonitor = {trap.program}\n[user]\n\tname = Included\n"
+    )
+    commit = asyncio.run(_commit_once(trap.repo, "new\n"))
+    assert git(trap.repo, "-c", "core.fsmonitor=false", "log", "-1", "--format=%an", commit) == "Included"
     assert not trap.mark.exists()
 
 

@@ -1,4 +1,4 @@
-"""The parts for other systems that can be run here: psutil, batch files, loops without signals."""
+"""The parts for other systems that can be run here: psutil, batch files, notes, loops without signals."""
 
 from __future__ import annotations
 
@@ -8,30 +8,24 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.system.identity import (
-    JOB_MARKER,
-    boot,
-    find_survivors,
-    is_dead,
-    is_here,
-    portable_start_time,
-    start_time,
-)
-from segue.system.process.group import check_batch, on_interrupt
-from tests.isolation.means import needs
-from tests.system.process_driver import PATIENCE, wait_for
+from segue.system.identity import find_survivors, portable_start_time, start_time
+from segue.system.process.folder import end_orphans
+from segue.system.process.group import PORTABLE, on_interrupt, windows_argv
+from tests.system.process_driver import PATIENCE, kill_driver, left_behind, start_driver, wait_for
 
+EXTENSIONS = ".COM;.EXE;.BAT;.CMD"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="compares with what Linux tells")
 
 
 @pytest.fixture
 def sleeper() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(["sleep", "1000"], env={**os.environ, JOB_MARKER: "here it is"})
+    return subprocess.Popen(["sleep", "1000"], env={**os.environ, "MARK": "here it is"})
 
 
 def test_psutil_knows_a_process_by_its_start_and_sees_its_death(sleeper: subprocess.Popen[bytes]) -> None:
@@ -54,9 +48,10 @@ def test_survivors_are_found_by_marker_group_and_parent(sleeper: subprocess.Pope
         ["sh", "-c", "env -i sleep 1000 & exec env -i sleep 1000"], env={}, start_new_session=True
     )
     try:
-        assert find_survivors("here it is", None) == {sleeper.pid}
-        assert find_survivors("elsewhere", None) == set()
-        wait_for(lambda: len(find_survivors("elsewhere", shell.pid)) == 2, "the shell and its child")
+        assert find_survivors({"MARK": "here it is"}, None) == {sleeper.pid}
+        assert find_survivors({"MARK": "elsewhere"}, None) == set()
+        wait_for(lambda: len(find_survivors({}, shell.pid)) == 2, "the shell and its child")
+        assert find_survivors({}, None, [shell.pid]) == find_survivors({}, shell.pid)
     finally:
         os.killpg(shell.pid, signal.SIGKILL)
         sleeper.kill()
@@ -64,11 +59,51 @@ def test_survivors_are_found_by_marker_group_and_parent(sleeper: subprocess.Pope
         shell.wait()
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("agent", "b/agent.cmd"),
+        ("AGENT.cmd", None),
+        ("agent.cmd", "b/agent.cmd"),
+        ("tool", "a/tool.exe"),
+        ("nothing", None),
+    ],
+)
+def test_a_bare_name_becomes_the_file_that_windows_can_start(
+    tmp_path: Path, name: str, found: str | None
+) -> None:
+    for file in ("a/agent", "a/tool.exe", "b/agent", "b/agent.cmd", "b/tool.exe"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    path = os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")])
+    assert windows_argv([name, "-p"], path, EXTENSIONS) == [str(tmp_path / found) if found else name, "-p"]
+
+
 @given(st.text(min_size=1).filter(lambda text: set(text) & set('"%&|<>^!\r\n')))
 def test_a_batch_file_never_gets_what_its_shell_would_read(argument: str) -> None:
     with pytest.raises(ValueError, match="is a batch file"):
-        check_batch(["C:/agent.CMD", "ok", argument])
-    assert check_batch(["C:/agent.exe", argument])[1] == argument
+        windows_argv(["C:/agent.CMD", "ok", argument], "", EXTENSIONS)
+    assert windows_argv(["C:/agent.exe", argument], "", EXTENSIONS)[1] == argument
+
+
+def test_a_supervisor_that_hears_no_signal_is_asked_by_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PORTABLE, "1")
+    folder = tmp_path / "run"
+    driver = start_driver(folder, "trap 'echo bye; exit 0' INT; echo up; while :; do sleep 0.02; done")
+    wait_for(lambda: bool(left_behind(folder)) and out(folder) == b"up\n", "the agent")
+    kill_driver(driver)
+    (note,) = (folder / "supervisors").iterdir()
+    asyncio.run(end_orphans(folder))
+    assert out(folder) == b"up\nbye\n", "the agent was asked and not just killed"
+    assert left_behind(folder) == []
+    assert list((folder / "supervisors").iterdir()) == [], f"neither {note.name} nor the request stays"
+
+
+def out(folder: Path) -> bytes:
+    spool = folder / "jobs" / "t1" / "out"
+    return spool.read_bytes() if spool.exists() else b""
 
 
 class DeafLoop(asyncio.SelectorEventLoop):
@@ -93,15 +128,3 @@ def test_every_loop_hears_an_interrupt_and_is_as_before_afterwards(
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(main())
-
-
-@needs("bwrap")
-def test_a_process_of_another_container_is_never_taken_for_dead() -> None:
-    """It has the same host and boot; its pid means another process there."""
-    code = "from segue.system.identity import me; print(me())"
-    around = ["bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc"]
-    done = subprocess.run([*around, sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    name = done.stdout.strip()
-    assert name.split("/")[1] == boot()
-    assert not is_here(name)
-    assert not is_dead(name)

@@ -212,34 +212,78 @@ def test_the_lock_is_held_as_long_as_the_agent_works_and_not_by_the_agent(
         ran = run_once(stage.folder, shell("", tmp_path))
         assert str(lock).encode() not in ran.out
         assert b"prompt" in ran.out
-        wait_for(lambda: _can_lock(file.fileno()), "the lock, which no supervisor needs any more")
-
-
-def _can_lock(file: int) -> bool:
-    try:
+        wait_for(lambda: supervisor_pids(stage.folder) == [])
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+
+
+class Daemon:
+    """A process that has left its session, its parent and its environment."""
+
+    def __init__(self, work: Path) -> None:
+        self.note = work / "daemon"
+        inner = f"echo $$ > {self.note}.new; mv {self.note}.new {self.note}; exec sleep 1000"
+        self.start = f"(setsid env -i /bin/sh -c '{inner}' </dev/null >/dev/null 2>&1 &); "
+        self.start += f"while [ ! -e {self.note} ]; do sleep 0.01; done; "
+
+    def is_alive(self) -> bool:
+        return alive(int(self.note.read_text()))
+
+
+def kill_supervisor(folder: Path) -> None:
+    (pid,) = supervisor_pids(folder)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: supervisor_pids(folder) == [])
+
+
+def cgroups_left(folder: Path) -> list[str]:
+    claims = [json.loads(claim.read_text()) for claim in folder.glob("jobs/*/claim.json")]
+    assert claims
+    return [claim["cgroup"] for claim in claims if claim["cgroup"] and Path(claim["cgroup"]).exists()]
+
+
+@pytest.mark.parametrize("after", ["stop", "resume"])
+def test_no_daemon_survives_even_if_segue_and_its_supervisor_were_killed(stage: Stage, after: str) -> None:
+    daemon = Daemon(stage.work)
+    stage.script = daemon.start + stage.script
+    stage.begin()
+    kill_supervisor(stage.folder)
+    assert daemon.is_alive()
+    if after == "stop":
+        assert asyncio.run(end_orphans(stage.folder)) == 1
+    else:
+        assert run_once(stage.folder, shell(stage.script, stage.work)).exit.reason == "lost"
+    assert not daemon.is_alive()
+    assert cgroups_left(stage.folder) == []
 
 
 def test_a_daemon_does_not_outlive_its_agent_while_others_work(stage: Stage) -> None:
-    """One that has left its session, its parent and its environment."""
-    note = stage.work / "daemon"
-    inner = f"echo $$ > {note}.new; mv {note}.new {note}; exec sleep 1000"
-    daemon = f"(setsid env -i /bin/sh -c '{inner}' </dev/null >/dev/null 2>&1 &); "
-    daemon += f"while [ ! -e {note} ]; do sleep 0.01; done; "
+    daemon = Daemon(stage.work)
 
     async def main() -> None:
         async with Processes(stage.folder) as processes:
             other = asyncio.create_task(follow(processes, "t1", shell(stage.script, stage.work)))
             while not stage.started():
                 await asyncio.sleep(0.01)
-            ran = await follow(processes, "t2", shell(daemon + "exit 3", stage.work))
+            ran = await follow(processes, "t2", shell(daemon.start + "exit 3", stage.work))
             assert (ran.exit.code, ran.exit.reason) == (3, None)
-            assert not alive(int(note.read_text()))
+            assert not daemon.is_alive()
             assert not other.done()
             stage.gate.touch()
             assert (await other).exit.code == 7
+
+    asyncio.run(main())
+    assert cgroups_left(stage.folder) == []
+
+
+def test_a_daemon_is_ended_when_the_supervisor_is_killed_in_a_run(stage: Stage) -> None:
+    daemon = Daemon(stage.work)
+
+    async def main() -> None:
+        async with Processes(stage.folder) as processes:
+            run = processes.run("t1", shell(daemon.start + stage.script, stage.work))
+            assert isinstance(await anext(run), Chunk)
+            kill_supervisor(stage.folder)
+            assert getattr([item async for item in run][-1], "reason", None) == "lost"
+            assert not daemon.is_alive()
 
     asyncio.run(main())

@@ -6,10 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from segue.system.process.capture import HeadAndTail, probe
+from segue.system.process.capture import probe
 from segue.system.process.processes import Captured, capture, child_environment
 from tests.patience import unhurried
 from tests.system.process_driver import alive, wait_for
@@ -19,25 +17,9 @@ def sh(script: str, cwd: Path, stdin: bytes = b"", limit: int = 10**6, timeout: 
     return asyncio.run(capture(["/bin/sh", "-c", script], cwd, stdin=stdin, limit=limit, timeout=timeout))
 
 
-def test_of_long_output_the_beginning_and_the_end_are_kept(tmp_path: Path) -> None:
-    ran = sh("echo begin; head -c 5000000 /dev/zero; echo end; echo other >&2", tmp_path, limit=1000)
-    assert ran.out.startswith(b"begin\n\0")
-    assert ran.out.endswith(b"\0end\n")
-    assert b"[4999010 bytes are left out here]" in ran.out
-    assert (ran.err, ran.exit_code) == (b"other\n", 0)
-
-
-@given(st.lists(st.binary(max_size=20)), st.integers(0, 40))
-def test_what_fits_is_kept_whole_and_what_does_not_at_both_ends(chunks: list[bytes], limit: int) -> None:
-    kept, data = HeadAndTail(limit), b"".join(chunks)
-    for chunk in chunks:
-        kept.add(chunk)
-    content, head, tail = kept.content(), limit - limit // 2, limit // 2
-    if len(data) <= limit:
-        assert content == data
-    else:
-        gap = b"\n[%d bytes are left out here]\n" % (len(data) - limit)
-        assert content == data[:head] + gap + data[len(data) - tail :]
+def test_output_is_capped_and_the_tool_may_finish(tmp_path: Path) -> None:
+    ran = sh("head -c 5000000 /dev/zero; echo end >&2", tmp_path, limit=1000)
+    assert (len(ran.out), ran.err, ran.exit_code) == (1000, b"end\n", 0)
 
 
 def test_a_grandchild_does_not_hold_up_the_end_and_is_ended(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from segue.domain.errors import WorkspaceError
 from segue.domain.workspace import Snapshot
-from segue.system.git import outside
 from segue.system.git.branches import RemoteBranches
 from segue.system.git.integration import Integration
 from segue.system.git.remotes import PushRemote
@@ -116,7 +115,6 @@ def test_a_remote_that_leads_elsewhere_since_the_run_began_gets_nothing_and_is_n
     assert said == []
     for name in ("url", "pushurl"):
         git(repo, "config", f"remote.origin.{name}", str(elsewhere))
-        outside.forget_folders()  # another session
         head = commit(repo, RUN, {name: b"1\n"})
         git(repo, "update-ref", f"refs/heads/{RUN}", head)
         assert run(one.publish()) == head == git(hosted, "rev-parse", RUN)
@@ -126,6 +124,5 @@ def test_a_remote_that_leads_elsewhere_since_the_run_began_gets_nothing_and_is_n
         assert str(elsewhere) in said[-1]
         git(repo, "config", "remote.origin.url", str(hosted))
     git(repo, "remote", "remove", "origin")
-    outside.forget_folders()
     assert run(one.publish()) == head
     assert "gone" in said[-1]

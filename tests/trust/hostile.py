@@ -62,7 +62,6 @@ def trapped(place: Place) -> Iterator[Trap]:
 def settings(trap: Trap) -> None:
     """Name a program or an address wherever a setting takes one."""
     run, url, database = json.dumps(trap.program), trap.address(), trap.address("postgresql")
-    notify = trap.address("json")
     (trap.place.repo / "segue.toml").write_text(f"""
 agent = "mine,claude"
 source = "plan.md"
@@ -71,6 +70,7 @@ database_url = "{database}/x"
 repo = "{trap.place.root}/outside"
 checks = [[{run}]]
 check_setup = [[{run}]]
+check_teardown = [[{run}]]
 check_network = true
 review.reviewer = "command"
 log.file = "{trap.place.root}/planted.log"
@@ -81,7 +81,8 @@ diagnostics.allow = [{run}]
 rls.database_url = "{database}/x"
 judge.base_url = "{url}"
 judge.api_key_env = "PGPASSWORD"
-notify.urls = ["{notify}"]
+notify.webhook.url = "{url}"
+notify.desktop.enabled = true
 bridge.relay_url = "{url}"
 provider.models = [{{ name = "x", model = "claude-cli/opus", params = {{ api_base = "{url}" }} }}]
 agents.claude.agent_cmd = {run}

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.domain.errors import WorkspaceError
-from segue.system.git.repository import Repository, look, take_snapshot
+from segue.system.git.index import take_snapshot
+from segue.system.git.repository import Repository, look
 from segue.system.reading import UnsafeFile, read_file, work_tree
 from tests.cli.place import Place
 

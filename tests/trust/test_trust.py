@@ -8,13 +8,15 @@ import pty
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from segue.cli.terminal.output import AGENT_VARIABLES
-from segue.config.feature_tables import list_settings
+from segue.config.feature_tables import all_settings
 from segue.config.load import load
-from segue.config.trust import HARMLESS, is_harmless
+from segue.config.trust import CONFINED, HARMLESS, is_harmless
+from segue.domain.options import option_fields
 from tests.cli.place import DEADLINE, Place
 from tests.trust.hostile import Trap, trapped
 
@@ -115,21 +117,34 @@ def test_what_was_allowed_runs_until_it_changes(trap: Trap) -> None:
     trap.place.segue("run", "plan.md", "--task", "2")
 
 
-def test_without_trust_only_harmless_settings_are_in_force(tmp_path: Path) -> None:
-    (tmp_path / "segue.toml").write_text(
-        "jobs = 2\nrequire = 'changed'\nlimits.attempts = 99\nrls.enabled = 'off'\n"
-    )
-    loaded = load(tmp_path, environ={})
-    assert loaded.project is not None
-    assert loaded.project.held == ("require", "limits.attempts", "rls.enabled")
-    assert (loaded.settings.jobs, loaded.settings.require, loaded.settings.limits.attempts) == (2, None, 1)
+WEAKER = (
+    *("flow = 'execute'", "allow_dirty = true", "allow_no_change = true"),
+    *("verify = 'task'", "judged_by = 'agent'", "require = 'changed'", "ignore_checklists = true"),
+    *("control_files = []", "known_failures = ['*']", "plan_changed = 'keep'"),
+    *("gates = []", "max_consecutive_task_failures = 99", "proof.independent = false"),
+    *("judge.max_evidence_bytes = 1000", "limits.attempts = 99", "limits.run_timeout = 999999"),
+    *("kinds.1 = 'human'", "roles.verify = 'claude'", "review.reviewer = 'none'", "rls.enabled = 'off'"),
+)
+
+
+@pytest.mark.parametrize("text", WEAKER)
+def test_what_weakens_proof_or_loosens_a_limit_is_not_in_force_without_trust(
+    tmp_path: Path, text: str
+) -> None:
+    for place, words in (("segue.toml", text), ("pyproject.toml", f"# [tool.segue\n[tool]\nsegue.{text}")):
+        folder = tmp_path / place
+        folder.mkdir()
+        (folder / place).write_text(f"{words}\n")
+        project = load(folder, environ={}).project
+        assert project is not None
+        assert project.held == (text.partition(" =")[0],)
 
 
 def test_a_removed_check_must_be_allowed_too(trap: Trap) -> None:
     write(trap, 'agent = "scripted"\nchecks = ["true"]\n')
     trap.place.segue("trust", "--yes")
     write(trap, 'agent = "scripted"\n')
-    assert "its settings were removed" in refused(trap, "run", "plan.md")
+    assert "checks (removed)" in refused(trap, "run", "plan.md")
     trap.place.segue("trust", "--yes")
     trap.place.segue("run", "plan.md", "--task", "1")
 
@@ -151,7 +166,7 @@ def test_a_moved_clone_asks_again(trap: Trap) -> None:
 def test_a_person_is_asked_on_a_terminal_once(trap: Trap) -> None:
     code, said = answer(trap, "n\n", "run", "plan.md", "--task", "1")
     assert code == 2
-    assert "agents.command.argv = " in said
+    assert "Starts programs as agents" in said
     assert marks(trap) == []
     code, said = answer(trap, "y\n", "run", "plan.md", "--task", "1")
     assert code == 0, said
@@ -209,10 +224,32 @@ def test_a_damaged_note_allows_nothing(trap: Trap) -> None:
     trap.place.segue("run", "plan.md", "--task", "1")
 
 
-def test_a_few_settings_are_harmless() -> None:
-    known = {name for name, _ in list_settings()}
+def names_of(kind: type[Any], prefix: str = "") -> Iterator[str]:
+    for field in option_fields(kind):
+        if field.is_table:
+            yield from names_of(field.type, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name
+
+
+def test_what_is_listed_as_harmless_exists() -> None:
+    known = set(names_of(all_settings()))
+    tables = {name.removesuffix(".*") for name in CONFINED if name.endswith(".*")}
     assert known >= HARMLESS
-    assert {name for name in known if is_harmless(name, "x")} == HARMLESS
+    assert CONFINED - {f"{table}.*" for table in tables} <= known
+    assert all(any(name == table or name.startswith(f"{table}.") for name in known) for table in tables)
+
+
+def test_settings_that_reach_further_are_powerful() -> None:
+    words = "command cmd argv url env host port network dir path file setup audit hooks checks commands"
+    reaching = [
+        name
+        for name in names_of(all_settings())
+        if set(name.replace(".", "_").split("_")) & set(words.split())
+    ]
+    harmless = [name for name in reaching if is_harmless(name, "x")]
+    assert harmless == []
+    assert len(reaching) > 15
 
 
 @pytest.mark.parametrize(

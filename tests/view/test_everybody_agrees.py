@@ -20,8 +20,7 @@ from segue.domain.run import Run, RunKind, RunSpec, RunState
 from segue.domain.statement import name_level
 from segue.runtime.app import App
 from segue.store import connect
-from segue.store.connection import open_database
-from segue.store.database import Database
+from segue.store.database import Database, open_database
 from segue.store.encoding import encode
 from segue.store.rows import EVENT, encode_spec
 from segue.store.store import Store
@@ -79,7 +78,7 @@ def figures(view: RunView) -> dict[str, Any]:
         for task in view.tasks.values()
     }
     usage = view.usage
-    return {"run": (view.launches, usage.tokens, usage.cost_usd, view.clock.ms / 1000), "tasks": tasks}
+    return {"run": (view.launches, usage.tokens, usage.cost_usd, view.work.ms / 1000), "tasks": tasks}
 
 
 def shown(used: dict[str, Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -100,7 +99,7 @@ def compare_summary(view: RunView) -> None:
     total = task_lines(view, None, False, brief=False)[-1]
     used = view.usage
     for known in (
-        format_duration(view.clock.ms / 1000),
+        format_duration(view.work.ms / 1000),
         f"{view.launches} launch",
         format_cost(used.cost_usd),
         view.describe_spent(0),

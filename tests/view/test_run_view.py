@@ -64,28 +64,24 @@ def test_the_parts_add_up(events: list[Recorded]) -> None:
     assert sum(task.attempts for task in tasks) == view.launches == sum(view.phases.values())
     assert sum(task.usage.tokens for task in tasks) == view.usage.tokens
     most = 3 if any(isinstance(event.event, TaskStarted) and event.event.lane for event in events) else 1
-    assert max(task.clock.ms for task in tasks) <= view.clock.ms <= events[-1].ts - events[0].ts
-    assert sum(task.clock.ms for task in tasks) <= most * view.clock.ms
+    assert max(task.work_ms for task in tasks) <= view.work.ms <= events[-1].ts - events[0].ts
+    assert sum(task.work_ms for task in tasks) <= most * view.work.ms
     launched = {event.step for event in events if isinstance(event.event, PromptSent)}
     assert view.launches >= len(launched)
 
 
 def test_work_time_of_a_killed_session_ends_with_its_last_sign_of_life() -> None:
-    step = "task/1/execute/1"
     view = RunView.of(
         TITLES,
         at(
             (0, RunStarted(*FACTS)),
             (1, TaskStarted("1", "One")),
-            (1, StepStarted(1, "t", "1", "execute"), step),
             (1000, RunResumed(*FACTS, last_seen=9000)),
             (1000, TaskStarted("1", "One")),
-            (1000, StepAdopted(2, "t"), step),
-            (1002, StepEnded(2, True), step),
             (1002, TaskEnded("1", True)),
         ),
     )
-    assert view.tasks["1"].seconds == view.seconds(2000) == 8 + 2
+    assert view.tasks["1"].seconds == 8 + 2
 
 
 def test_time_of_agents_and_of_proving_survives_a_kill() -> None:
@@ -110,43 +106,50 @@ def test_time_of_agents_and_of_proving_survives_a_kill() -> None:
     )
     agents, proving = (9 - 2) + 4, 3 + (1008 - 1005) + 6
     view = RunView.of(TITLES, events)
-    assert view.spent_seconds(2007) == {"agents": agents, "proving": proving}
-    assert view.spent_seconds(2010) == {"agents": agents + 3, "proving": proving}
+    assert view.work.spent_seconds(2007) == {"agents": agents, "proving": proving}
+    assert view.work.spent_seconds(2010) == {"agents": agents + 3, "proving": proving}
     assert view.describe_spent(2007) == "agents 11.0s, proving 12.0s"
     assert RunView.of(TITLES, events[:3]).describe_spent(1) == "agents 0.0s, proving 1.0s"
     assert not RunView.of(TITLES, events[:1]).describe_spent(1), "where nothing was proven it says nothing"
 
 
 def test_tasks_in_lanes_are_worked_on_at_the_same_time() -> None:
-    one, two = "task/1/execute/1", "task/2/execute/1"
     events = at(
         (0, RunStarted(*FACTS)),
-        (0, TaskWaiting("3", ("1",), "both change a.py")),
+        (0, TaskWaiting("3", ("1",), "both name a.py")),
         (0, TaskStarted("1", "One", lane=1)),
-        (0, StepStarted(1, "t", "1", "execute"), one),
         (1, TaskStarted("2", "Two", lane=2)),
-        (1, StepStarted(1, "t", "2", "execute"), two),
-        (4, StepEnded(1, False), two),
         (4, RunParked("2", 600.0)),
         (4, StepStarted(1, "t", phase="sleep"), "task/2/park/execute/1"),
-        (5, StepEnded(1, True), one),
         (5, StepStarted(1, "t", "1", "merge"), "task/1/merge/1"),
         (6, TaskMerged("1", "d" * 40, "c" * 40), "task/1/merge/1"),
         (6, StepEnded(1, True), "task/1/merge/1"),
         (6, TaskEnded("1", True)),
-        (6, TaskStarted("3", "Three", lane=1)),
+        (6, TaskStarted("3", "Three", lane=1, after="1", why="both name a.py")),
+        (8, TaskEnded("3", True)),
         (600, StepEnded(1, True), "task/2/park/execute/1"),
+        (603, TaskEnded("2", True)),
     )
-    begun = RunView.of(TITLES, events[:9])
+    begun = RunView.of(TITLES, events[:6])
     assert {lane: task.key for lane, task in begun.lanes.items()} == {1: "1", 2: "2"}
     assert (begun.lanes[2].state, begun.lane_count) == ("parked", 2)
-    assert (begun.tasks["3"].waits, list(begun.waiting)) == ("waits for 1: both change a.py", ["3"])
+    assert (begun.tasks["3"].waits, list(begun.waiting)) == ("waits for 1: both name a.py", ["3"])
     assert [begun.task_seconds(task, 9) for task in begun.tasks.values()] == [9, 3, None]
     assert begun.seconds(9) == 9, "task 2 is parked, but task 1 is worked on"
+    rests = RunView.of(TITLES, events[:12])
+    assert rests.seconds(500) == 8, "all that is under way is parked"
     view = RunView.of(TITLES, events)
-    assert [task.seconds for task in view.tasks.values()] == [6, 3, 0]
-    assert (view.clock.ms, view.waiting, view.parallelism(700)) == (6_000, {}, 1.5)
-    assert (view.tasks["1"].merged, view.tasks["2"].state) == ("d" * 40, "running")
+    assert [task.seconds for task in view.tasks.values()] == [6, 3 + 3, 2]
+    assert (view.work.ms, view.lanes, view.waiting, view.done) == (8_000 + 3_000, {}, {}, 3)
+    assert (view.tasks["1"].merged, view.tasks["1"].merge_seconds) == ("d" * 40, 1.0)
+    stretches = [(one.task, one.lane, one.start, one.end, one.after) for one in view.work.stretches]
+    assert stretches == [
+        ("1", 1, 0, 6_000, ""),
+        ("2", 2, 1_000, 4_000, ""),
+        ("3", 1, 6_000, 8_000, "1"),
+        ("2", 2, 600_000, 603_000, "2"),
+    ]
+    assert view.work.stretches[0].merging == 5_000
 
 
 def test_a_new_plan_replaces_what_was_never_begun() -> None:
@@ -190,16 +193,21 @@ def test_the_word_follows_the_proof(level: Level | None, words: str, verdict: st
     assert (task.state, task.proof) == ("running", None), "it is pending again: the old proof is gone"
 
 
-def test_the_clock_of_the_active_step_runs_between_events() -> None:
+def test_the_clock_of_the_active_task_runs_between_events() -> None:
     events = at(
         (0, RunStarted(*FACTS)),
         (0, TaskStarted("1", "One")),
-        (3, StepStarted(1, "t", "1", "execute"), "task/1/execute/1"),
+        (2, TaskEnded("1", True)),
+        (2, TaskStarted("2", "Two")),
+        (3, StepStarted(1, "t", "2", "execute"), "task/2/execute/1"),
     )
     view = RunView.of(TITLES, events)
-    assert (view.task_seconds(view.tasks["1"], 10), view.seconds(10), view.seconds(1)) == (7, 7, 0)
+    assert [view.task_seconds(task, 10) for task in view.tasks.values()] == [2, 8, None]
+    assert (view.seconds(10), view.seconds(1)) == (10, 3)
+    assert view.task_seconds(view.tasks["2"], 1) == 1
     view.close(RunState.STOPPED)
-    assert (view.seconds(10), view.tasks["1"].state) == (0, "stopped")
+    assert (view.seconds(10), view.task_seconds(view.tasks["2"], 10)) == (3, 1)
+    assert view.tasks["2"].state == "stopped"
 
 
 def test_a_task_that_was_cut_off_waits_for_the_next_session() -> None:

@@ -59,7 +59,7 @@ def test_the_time_left_is_known_after_three_tasks_with_an_interval() -> None:
     view = RunView.of({str(number): "" for number in range(1, 9)})
     for number, seconds in (("1", 10), ("2", 20), ("3", 30)):
         assert estimate_left(view, 0.0) is None
-        view.tasks[number].state, view.tasks[number].clock.ms = "done", seconds * 1000
+        view.tasks[number].state, view.tasks[number].work_ms = "done", seconds * 1000
     left = estimate_left(view, 0.0)
     assert left is not None
     assert left["low"] < left["seconds"] < left["high"]
@@ -69,9 +69,9 @@ def test_the_time_left_is_known_after_three_tasks_with_an_interval() -> None:
 def test_a_task_that_takes_longer_than_any_other_widens_what_is_left() -> None:
     view = RunView.of({str(number): "" for number in range(1, 5)})
     for number in "123":
-        view.tasks[number].state, view.tasks[number].clock.ms = "done", 3000
+        view.tasks[number].state, view.tasks[number].work_ms = "done", 3000
     usual = estimate_left(view, 0.0)
-    view.tasks["4"].started, view.tasks["4"].clock.ms = 1, 360_000
+    view.tasks["4"].started, view.tasks["4"].work_ms = 1, 360_000
     left = estimate_left(view, 0.0)
     assert usual is not None
     assert left is not None

@@ -1,4 +1,4 @@
-"""The page: an agent that turns in circles is shown, and its task is commented on."""
+"""The page: an agent at work is told something, and one that turns in circles is shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_an_agent_that_is_stuck_is_shown_and_can_be_told(place: Place, served: S
     page = served.get(f"/runs/{run}/tasks/1").text
     assert "Tell the agent" in page
     answer = served.post(f"/runs/{run}/tasks/1/comment", text="Write it <b>yourself</b>.")
-    assert "at its next turn, once it has ended this one." in answer.json()["data"]["said"]
+    assert answer.json()["data"]["said"] == "The agent of task 1 gets it now, in its session."
     assert "Write it &lt;b&gt;yourself&lt;/b&gt;." in served.get(f"/runs/{run}/tasks/1").text
     place.segue("stop")
     assert process.wait(DEADLINE) == 130

@@ -78,7 +78,9 @@ class CommandAgent:
         """Run the program and keep what it prints."""
         stdin = "" if any(_PROMPT in argument for argument in self._options.argv) else None
         command = make_command(job, self._argv(job), self._options.pass_env, self._options.env, stdin)
-        return run_program(self._services, job, command, PlainOutput(job.model, logs=job.mode is Mode.EDIT))
+        return run_program(
+            self._services, job, command, PlainOutput(job.model, logs=job.mode is Mode.EDIT, hear=job.hear)
+        )
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from segue.domain.errors import UsageError
 from segue.domain.text import clean
-from segue.system.find_secrets import secrets_of, user_secrets
 from segue.system.redact import Redactor
+from segue.system.sensitive import secrets_of, user_secrets
 
 VARIABLE = "SEGUE_LOG"
 _LEVELS = ("debug", "info", "warning", "error")

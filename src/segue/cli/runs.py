@@ -26,7 +26,7 @@ NO_RUNS = "No runs here yet. Try: segue demo"
 
 def read_past(app: App, source: Source, read: Callable[[Store, str], dict[str, T]]) -> dict[str, T]:
     """Return what the database knows about the tasks of a source; without a database it is nothing."""
-    from segue.runtime.relocate import known_key
+    from segue.runtime.moved import known_key
 
     database = app.database()
     if "://" not in database and not Path(database).exists():

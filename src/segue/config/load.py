@@ -47,7 +47,7 @@ PATHS = {"state_dir", "source", "repo", "agents.scripted.script"}
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """How a source begins that is no file, such as `github:`; a single letter is a drive of Windows."""
 
-SOCKETS = ("agents", "reviewers", "sources", "judges", "deliveries")
+SOCKETS = ("agents", "reviewers", "sources", "judges", "notifiers", "deliveries")
 """Tables whose keys are names of parts that must exist."""
 
 NAMED_TABLES = (*SOCKETS, "acp", "flows")
@@ -171,7 +171,7 @@ def _without_secrets(values: Tree, settings: Settings) -> Tree:
         found: Any = settings
         for name in path.split("."):
             found = getattr(found, name, None)
-        if not any(isinstance(part, Secret) for part in (found if isinstance(found, tuple) else (found,))):
+        if not isinstance(found, Secret):
             put(kept, path, value)
     return kept
 
@@ -181,7 +181,7 @@ def _examine(files: list[Layer], allowed: bool) -> ProjectFile | None:
     for layer in files:
         if layer.of_project:
             project = trust.examine(Path(layer.origin), present_names(layer.values))
-            return replace(project, is_trusted=True) if allowed else project
+            return replace(project, held=(), removed=()) if allowed else project
     return None
 
 
@@ -194,7 +194,7 @@ def _left_out(project: ProjectFile | None) -> Callable[[str, Any], bool]:
     unknown = {path.split(".")[1] for path in held if path.startswith("acp.")}
 
     def is_left_out(path: str, value: Any) -> bool:
-        names_agents = path == "agent" or path.startswith("roles.")
+        names_agents = path == "agent" or path.startswith(("roles.", "escalate_to."))
         return path in held or (names_agents and any(name in str(value) for name in unknown))
 
     return is_left_out

@@ -9,6 +9,7 @@ from segue.config.git import GitSettings
 from segue.domain.diagnostic import ALLOWED, parse
 from segue.domain.options import (
     Amount,
+    Bytes,
     Commands,
     Count,
     NonNegative,
@@ -34,6 +35,14 @@ BuildPhaseName = Literal["setup", "schema", "backend", "frontend", "testing", "d
 """The values of BuildPhase; importing it would cost more than all of these settings."""
 
 
+TaskKindName = Literal["build", "test-first", "verify-only", "docs", "human"]
+"""The values of TaskKind, for the same reason."""
+
+
+WorkKindName = Literal["build", "test-first", "verify-only", "docs"]
+"""The kinds of tasks that agents do."""
+
+
 class AgentNames(str):
     """`NAME`, `NAME:MODEL`, or several in the order in which they are tried: a list, or text with commas."""
 
@@ -54,12 +63,12 @@ class AgentNames(str):
 
 
 class AllowanceSettings(Options, frozen=True):
-    """What agents may use together."""
+    """What agents may use together; caps on tokens and cost need agents that report them."""
 
     tokens: Count | None = None
-    """Tokens; needs agents that report them."""
+    """Tokens."""
     cost_usd: Amount | None = None
-    """US dollars; needs agents that report cost."""
+    """US dollars."""
 
     def budget(self) -> "Budget":
         """Return these caps."""
@@ -77,20 +86,22 @@ class LimitSettings(Options, frozen=True):
     """Seconds an agent may print nothing."""
     stuck: NonNegativeFloat = 300
     """Seconds an agent may turn in circles after that was noticed, before it is ended; 0: it never is."""
-    kill_grace: NonNegativeFloat = 3
-    """Seconds to wait after interrupt, then after terminate, before kill."""
-    output_bytes: Count = 2 * 1024**3
-    """Bytes one launch may print before it is stopped."""
     run_timeout: Seconds | None = None
     """Seconds a run may take until it is stopped; a resumed one has them again."""
+    kill_grace: NonNegativeFloat = 3
+    """Seconds to wait after interrupt, then after terminate, before kill."""
     attempts: Count = 1
     """Launches per phase of a task before the task needs a human."""
     resolutions: NonNegative | None = None
     """How often a task that fails verification is sent back to the agent; 2 if unset, 5 in the flow
     `build`."""
+    replans: NonNegative = 10
+    """How often a plan made by an agent may be revised in one run."""
     patience: NonNegativeFloat = 600
     """Seconds to wait for a service that is away (a cloud agent's API, a judge, Postgres) before the run
     is parked."""
+    slots: Count | None = None
+    """Launches of one agent at the same time, in all runs that share the database; the others wait."""
     launches: Count | None = None
     """Launches per run."""
     tokens: Count | None = None
@@ -101,6 +112,12 @@ class LimitSettings(Options, frozen=True):
     """The same for each task of a run."""
     day: AllowanceSettings = AllowanceSettings()
     """The same for each day, in all runs that share the database."""
+    output_bytes: Count = 2 * 1024**3
+    """Bytes one launch may print before it is stopped."""
+    handover_bytes: NonNegative = 4096
+    """Bytes of a prompt that tell what earlier tasks did; 0: nothing."""
+    kept_bytes: Bytes = 1024**2
+    """Bytes of each output stream kept as events; the rest is counted."""
 
     def launch(self) -> "Limits":
         """Return the limits of one launch."""
@@ -111,8 +128,9 @@ class LimitSettings(Options, frozen=True):
             self.idle_timeout,
             self.kill_grace,
             self.output_bytes,
-            patience=self.patience,
-            stuck=self.stuck,
+            self.kept_bytes,
+            self.patience,
+            self.stuck,
         )
 
     def budget(self) -> "Budget":
@@ -144,11 +162,13 @@ class RoleSettings(Options, frozen=True):
 
     plan: AgentNames | None = None
     """Who plans."""
+    execute: AgentNames | None = None
+    """Who does the work, and fixes it when it is sent back."""
     address: AgentNames | None = None
-    """Who addresses review findings; the agents that do the work if unset."""
+    """Who addresses review findings; `execute` if unset."""
     test: AgentNames | None = None
-    """Who writes independent tests; if unset, an agent of another vendor that is named anywhere in
-    the settings, else those that do the work, those to fall back on first."""
+    """Who writes independent tests; if unset, an agent of another vendor than the one of `execute` that is
+    named anywhere in the settings, else the agents of `execute`, those to fall back on first."""
     verify: AgentNames | None = None
     """Who judges, when an agent does."""
     research: AgentNames | None = None
@@ -169,6 +189,8 @@ class LogSettings(Options, frozen=True):
 
     file: str | None = None
     """The log file; `-` is stderr; no log if unset."""
+    format: Literal["json", "text"] = "json"
+    """JSON lines or text."""
 
 
 class DiagnosticSettings(Options, frozen=True):
@@ -201,8 +223,16 @@ class ProofSettings(Options, frozen=True):
 
     independent: bool = False
     """Let an agent in the role `test` write tests from each task's text alone; the work must pass them."""
+    exam_rounds: NonNegative = 2
+    """How often more independent tests are asked for, after a failure or where mutants pass; 0: never."""
+    exam_cost_usd: Amount | None = None
+    """US dollars that the tests of a task may cost before no more are asked for."""
     mutants: NonNegative = 8
     """How many mutants of the changed lines to try beside those of whole results; 0: none, so no `tested`."""
+    sharpness: Annotated[float, Meta(ge=0, le=1)] = 0.6
+    """Which part of the mutants the tests that prove a task must notice."""
+    mutant_seconds: NonNegativeFloat = 60
+    """Seconds that mutants of one check may take; more only if the tests take more than a sixth of that."""
     scenarios: tuple[Scenario, ...] = ()
     """What the finished program must do: commands or HTTP requests, with what must come out."""
 
@@ -218,6 +248,10 @@ class SandboxSettings(Options, frozen=True):
     """Places they may read although they are hidden otherwise."""
     hide: tuple[Path, ...] = ()
     """More places to hide."""
+    runtime: str | None = None
+    """The container runtime, for `isolation = "container"`: `docker` or `podman`."""
+    image: str | None = None
+    """The image, which has the agent's program on its PATH."""
 
 
 class Settings(Options, frozen=True):
@@ -230,6 +264,8 @@ class Settings(Options, frozen=True):
     escalate: bool = False
     """Let the next agent of the chain that does the work take over when checks or a judge refuse the work:
     name the cheapest first."""
+    escalate_to: dict[WorkKindName, AgentNames] = {}
+    """Who takes over then, by the kind of the task: `build`, `test-first`, `verify-only`, `docs`."""
     flow: str | None = None
     """The phases of each task: `execute`, `review`, `plan`, `spec`, `build`, or one of your own; the usual
     one for the source and the agent if unset."""
@@ -251,11 +287,19 @@ class Settings(Options, frozen=True):
     lane_setup: Commands = Commands()
     """With `jobs`: commands that make a lane ready, e.g. `["npm ci"]`. They run when it is new, and again
     when a lock file differs at the start of a task."""
+    lane_link: tuple[str, ...] = ()
+    """With `jobs`: what the lanes share with your work tree, of files that git ignores (globs), such as
+    `node_modules`."""
     worktree: bool = False
     """Give each run a git worktree of its own; yours is not touched."""
+    worktree_end: Literal["keep", "merge"] = "keep"
+    """What to do with the branch of such a run when it is done: keep it, or merge it into yours if there is
+    no conflict."""
     delivery: str | None = None
     """What happens with the work of a run, which then has a branch of its own: `branch` keeps it there,
     `merge` merges it into yours, `pr` opens a pull request; or a plug-in."""
+    follow_rounds: Count = 5
+    """How often `segue follow` sends feedback on a pull request back to the agent."""
     allow_no_change: bool = False
     """Let a task succeed without changing anything."""
     judged_by: str | None = None
@@ -265,6 +309,9 @@ class Settings(Options, frozen=True):
     require: Level | None = None
     """The least proof a task needs: `changed`, `checked`, `tested` or `independent`; if unset, nothing may
     speak against it."""
+    kinds: dict[str, TaskKindName] = {}
+    """The kinds of tasks, by key or pattern: `build`, `test-first`, `verify-only`, `docs`, `human`. Those of
+    other tasks are recognised."""
     ignore_checklists: bool = False
     """Start a Spec Kit feature although its checklists have unchecked items."""
     checks: Commands = Commands()
@@ -275,6 +322,8 @@ class Settings(Options, frozen=True):
     """Tests and checks that may fail (globs of test ids and commands), because they did before."""
     check_setup: Commands = Commands()
     """Commands that make a clean tree ready for the checks, e.g. `["npm ci"]`; they may use the network."""
+    check_teardown: Commands = Commands()
+    """Commands that run after each check."""
     check_network: bool = False
     """Let checks use the network."""
     check_timeout: Seconds = 1800
@@ -282,6 +331,8 @@ class Settings(Options, frozen=True):
     smoke: dict[BuildPhaseName, Commands] = {}
     """More checks for the steps of a build phase: `setup`, `schema`, `backend`, `frontend`, `testing`,
     `deployment`."""
+    replan: Literal["caveats", "always", "never"] = "caveats"
+    """When to revise the rest of a plan made by an agent, after each step."""
     plan_changed: Literal["ask", "keep", "restart"] = "ask"
     """What to do when the plan has changed since one of its tasks was completed, when the repository does not
     contain the commits of completed tasks, or when another folder may be the same repository."""
@@ -289,10 +340,12 @@ class Settings(Options, frozen=True):
     """When a task needs a human: `continue` with those that do not depend on it, or `stop`. By default local
     agents continue, and cloud agents stop, because each starts from the branch of the one before. What the
     task left in the work tree is put aside, under a ref, and a retry begins with it."""
+    max_consecutive_task_failures: Count | None = None
+    """Stop after this many failed tasks in a row, whatever `on_failure` says."""
     gates: tuple[Literal["plan", "checkpoint", "task"], ...] = ()
     """Where a run waits until a person lets it continue: after the `plan` of a build was made, after each
     `checkpoint` of `tasks.md`, after each `task`."""
-    isolation: Literal["auto", "bwrap", "landlock", "none", "require"] = "auto"
+    isolation: Literal["auto", "bwrap", "namespaces", "landlock", "container", "none", "require"] = "auto"
     """The sandbox of agents and checks: `auto` takes the strongest that works here, and `require` starts
     nothing without one."""
     state_dir: Path | None = None

@@ -17,8 +17,10 @@ NOT_SETTINGS = {
 """Variables that Segue sets for agents or reads elsewhere."""
 
 
-_KEEP_CASE = ("ENV", "READ_ENV", "OWN_ENV")
-"""Tables whose keys are names of variables: an environment variable keeps their case."""
+_KEEP_CASE = ("KINDS", "ENV", "READ_ENV", "OWN_ENV")
+"""Tables whose keys are names of tasks or variables: an environment variable keeps their case."""
+_FLAT_TABLES = ("kinds",)
+"""Tables whose keys may contain dots, such as the task 2.1."""
 
 Tree = dict[str, Any]
 YES = ("1", "true", "yes")
@@ -92,7 +94,8 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def put(tree: Tree, path: str, value: Any) -> None:
     """Set the value of a dotted name in a tree."""
-    *tables, key = path.split(".")
+    first, _, rest = path.partition(".")
+    *tables, key = [first, rest] if first in _FLAT_TABLES else path.split(".")
     for table in tables:
         inner = tree.setdefault(table, {})
         if not isinstance(inner, dict):

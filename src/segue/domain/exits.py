@@ -1,10 +1,10 @@
-"""How an agent ends that could not do its task: it says why and shows it, or asks a person."""
+"""An honest way out: how an agent says that a task cannot be done, or asks, and what it shows for it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec import Struct
@@ -17,17 +17,11 @@ quotes the task. If one answer would do, end with {"question": "…"}."""
 """What every prompt that asks for work says."""
 CANNOT = "The agent says that this cannot be done: "
 """How the reason of a task begins whose agent has shown why."""
-ASKS = "The agent asks: "
-"""How the reason of a task begins that waits for an answer."""
 
 _START = re.compile(r'\{\s*"(?:cannot|question)"')
 _WORD = re.compile(r"\w")
 _TAIL = 8000
 _SHOWN = 5
-_LONGEST_QUESTION = 1000
-_CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
-_ASKS = re.compile(r"[?？؟][*_)\]\"”»\s]*$")
-_LIST = re.compile(r"\s*(?:[-*•]|\w{1,2}[.)])\s")
 
 
 class Citation(Struct, frozen=True):
@@ -72,32 +66,19 @@ def find_exit(message: str) -> HonestExit | None:
 
 def find_unshown(way: HonestExit, task: str, read: Callable[[str], str | None]) -> list[str]:
     """Return what is wrong with the evidence: there is none, or it is not where it is said to be."""
-    problems = [] if way.evidence else ["there is no evidence"]
+    return list(_problems(way, task, read)) if way.evidence else ["there is no evidence"]
+
+
+def _problems(way: HonestExit, task: str, read: Callable[[str], str | None]) -> Iterator[str]:
     for one in way.evidence:
         text = read(one.file) if one.file else task
         if text is None:
-            problems.append(f"there is no file {one.file}")
+            yield f"there is no file {one.file}"
         elif one.quote.strip() and _plain(one.quote) not in _plain(text):
-            problems.append(f"{one.file or 'the task'} does not say “{one.quote}”")
+            yield f"{one.file or 'the task'} does not say “{one.quote}”"
         elif not one.quote.strip() and not 0 < one.line <= text.count("\n") + 1:
-            problems.append(f"{one} shows nothing: quote the words")
-    return problems
+            yield f"{one} shows nothing: quote the words"
 
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
-
-
-def find_question(message: str) -> str:
-    """Return what a message asks at its end, also before a list of answers; empty if it does not ask."""
-    lines = [line for line in _CODE.sub("", message).splitlines() if line.strip()]
-    prose = [line for line in lines if not _LIST.match(line)]
-    if not any(_ASKS.search(part[-1]) for part in (lines, prose) if part):
-        return ""
-    end = message.strip()[-_LONGEST_QUESTION:]
-    return end if len(end) < _LONGEST_QUESTION else end.partition("\n")[2] or end
-
-
-def is_question(reason: str) -> bool:
-    """Return whether the reason of a task that needs a person is what its agent asks or says about it."""
-    return reason.startswith((ASKS, CANNOT))

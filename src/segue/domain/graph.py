@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
-from graphlib import CycleError, TopologicalSorter
-from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
 
@@ -31,7 +29,11 @@ class WaitKind(StrEnum):
 
 
 class Dependency(Struct, frozen=True):
-    """Tasks that must be done before another one, and why."""
+    """Tasks that must be done before another one, and why.
+
+    Tasks that wait for the same ones, such as those of a phase, share one tuple of keys: whoever goes through
+    all dependencies looks at it once, so that thousands of tasks that wait for thousands cost little.
+    """
 
     keys: tuple[str, ...]
     kind: WaitKind
@@ -54,69 +56,45 @@ def find_block(
 ) -> Blocked | None:
     """Return what blocks a task; `failed` tasks are not done, `asked` ones wait for a person.
 
-    The latter block only what is stated to need them, not a whole phase.
+    Those block only what is known to need them, not a whole phase.
     """
-    for wait in waits:
-        if not wait.kind.blocks or not (failed or asked):
+    for dependency in waits:
+        if not dependency.kind.blocks:
             continue
-        stated = wait.kind is WaitKind.STATED
-        bad = tuple(key for key in wait.keys if key in failed or (stated and key in asked))
+        bad = [
+            key
+            for key in dependency.keys
+            if key in failed or (key in asked and dependency.kind is WaitKind.STATED)
+        ]
         if bad:
-            return Blocked(bad, wait.why)
+            return Blocked(tuple(bad), dependency.why)
     return None
 
 
 def find_cycles(waits: Waits) -> list[tuple[str, ...]]:
-    """Return tasks that wait for each other, beginning with the first; no task is in two cycles."""
-    place = {key: number for number, key in enumerate(waits)}
-    graph, cycles = _needs(waits), list[tuple[str, ...]]()
-    while True:
-        try:
-            TopologicalSorter(graph).prepare()
-        except CycleError as error:
-            cycle = error.args[1][:0:-1]  # graphlib names what is needed before what needs it
-            first = cycle.index(min(cycle, key=place.__getitem__))
-            cycles.append((*cycle[first:], *cycle[:first]))
-            graph = {key: needs - {*cycle} for key, needs in graph.items() if key not in cycle}
-        else:
-            return sorted(cycles, key=lambda cycle: place[cycle[0]])
+    """Return tasks that wait for each other, each cycle once, beginning with its first task."""
+    return _walk(waits)[1]
 
 
 def sort_tasks(waits: Waits) -> list[str]:
     """Return the tasks in their order, but each after those that it depends on."""
-    keys, graph = list(waits), _needs(waits)
-    for cycle in find_cycles(waits):
-        for key in cycle:
-            graph[key] -= {*cycle}
-    place = {key: number for number, key in enumerate(keys)}
-    sorter = TopologicalSorter(graph)
-    sorter.prepare()
-    order: list[str] = []
-    free = [place[key] for key in sorter.get_ready()]
-    heapify(free)
-    while free:
-        order.append(keys[heappop(free)])
-        sorter.done(order[-1])
-        for key in sorter.get_ready():
-            heappush(free, place[key])
-    return order
+    return _walk(waits)[0]
 
 
 def refuse_cycles(waits: Waits, pending: Collection[str]) -> None:
     """Raise if tasks that are still to be done wait for each other."""
     still = {key: dependencies for key, dependencies in waits.items() if key in pending}
     cycles = find_cycles(still)
-    if not cycles:
-        return
-    first = cycles[0]
-    more = f" So do those of {len(cycles) - 1} more such circles." if len(cycles) > 1 else ""
-    why = dict.fromkeys(_explain(still, first))
-    raise UsageError(
-        f"{describe_cycle(first)}.{more}\n" + "\n".join(f"  {line}" for line in why),
-        kept="Nothing was started.",
-        hint="Remove one of these dependencies, or use --jobs 1: one task"
-        " at a time is run in the order of the source.",
-    )
+    if cycles:
+        first = cycles[0]
+        more = f" So do those of {len(cycles) - 1} more such circles." if len(cycles) > 1 else ""
+        why = [_why(still, key, after) for key, after in zip(first, (*first[1:], first[0]), strict=True)]
+        raise UsageError(
+            f"{describe_cycle(first)}.{more}\n" + "\n".join(f"  {line}" for line in dict.fromkeys(why)),
+            kept="Nothing was started.",
+            hint="Remove one of these dependencies, or use --jobs 1: one task"
+            " at a time is run in the order of the source.",
+        )
 
 
 def describe_cycle(cycle: Sequence[str]) -> str:
@@ -124,15 +102,47 @@ def describe_cycle(cycle: Sequence[str]) -> str:
     return f"{' → '.join((*cycle, cycle[0]))} wait for each other"
 
 
-def _explain(waits: Waits, cycle: Sequence[str]) -> Iterator[str]:
-    for key, after in zip(cycle, (*cycle[1:], cycle[0]), strict=True):
-        why = next(wait.why for wait in waits[key] if wait.kind.blocks and after in wait.keys)
-        yield f"{key} waits for {after}: {why}"
+def _why(waits: Waits, key: str, after: str) -> str:
+    found = next(one for one in waits[key] if one.kind.blocks and after in one.keys)
+    return f"{key} waits for {after}: {found.why}"
 
 
-def _needs(waits: Waits) -> dict[str, set[str]]:
-    """Return the tasks that each task cannot be done without."""
-    return {
-        key: {other for wait in ways if wait.kind.blocks for other in wait.keys if other in waits}
-        for key, ways in waits.items()
-    }
+def _walk(waits: Waits) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Go to each task through what it needs; return the tasks as they are left, and the cycles.
+
+    A tuple of keys is a place of its own on the way, so that one that many tasks share is entered once.
+    """
+    place = {key: number for number, key in enumerate(waits)}
+    found: dict[frozenset[str], tuple[str, ...]] = {}
+    order: list[str] = []
+    left: dict[str | int, bool] = {}  # False: on the path
+    for start in waits:
+        if start in left:
+            continue
+        left[start] = False
+        path: list[str | int] = [start]
+        ways = [_ways_from(start, waits)]
+        while path:
+            after = next(ways[-1], None)
+            node = id(after) if isinstance(after, tuple) else after
+            if after is None or node is None:
+                ways.pop()
+                node = path.pop()
+                left[node] = True
+                if isinstance(node, str):
+                    order.append(node)
+            elif node not in left:
+                left[node] = False
+                path.append(node)
+                ways.append(_ways_from(after, waits))
+            elif not left[node]:
+                cycle = [one for one in path[path.index(node) :] if isinstance(one, str)]
+                first = min(range(len(cycle)), key=lambda n: place[cycle[n]])
+                found.setdefault(frozenset(cycle), (*cycle[first:], *cycle[:first]))
+    return order, list(found.values())
+
+
+def _ways_from(node: str | tuple[str, ...], waits: Waits) -> Iterator[str | tuple[str, ...]]:
+    if isinstance(node, tuple):
+        return (key for key in node if key in waits)
+    return (one.keys for one in waits[node] if one.kind.blocks)

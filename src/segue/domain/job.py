@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -60,6 +60,8 @@ class Job(Struct, frozen=True):
     web: bool = False
     """Whether an agent that may not edit may look things up on the web."""
     limits: Limits = Limits()
+    hear: Callable[[str], None] | None = None
+    """Takes what the agent says while it says it, piece by piece, where somebody listens."""
     begun: bool = False
     """Whether another process began it: its agent may be at work, and is paid for."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -109,8 +111,8 @@ def read_agent_options(given: Sequence[str]) -> tuple[str | None, dict[str, str]
     everything, roles = None, {}
     for choice in given:
         role, equals, names = choice.partition("=")
-        if not equals or role.strip() == Role.EXECUTE:
-            everything = names.strip() or choice
+        if not equals:
+            everything = choice
         elif role.strip() in list(Role):
             read_chain(names)
             roles[role.strip()] = names.strip()

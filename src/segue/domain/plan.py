@@ -55,7 +55,7 @@ def read_plan(text: str, pending: Mapping[str, Task], last: int) -> tuple[Task, 
     steps = answer["steps"]
     if not isinstance(steps, list):
         raise MalformedPlan('"steps" must be a list.')
-    if not steps:
+    if not steps and not pending:
         raise MalformedPlan("The plan has no steps.")
     if len(steps) > MOST_STEPS:
         raise MalformedPlan(f"The plan has {len(steps)} steps; at most {MOST_STEPS} are allowed.")

@@ -113,7 +113,7 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     """In one or two sentences: what is wrong, for the agent and for people."""
     runner: str = ""
-    """Which runner reported the tests: pytest, jest, go, …; empty: only the exit code is known."""
+    """Who reported the tests: pytest, jest, go, …; empty: only the exit code is known."""
     passed: int = 0
     """How many tests passed."""
     failing: tuple[str, ...] = ()
@@ -123,8 +123,6 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     proved: tuple[str, ...] = ()
     """Tests that failed at the base, for the right reason, and pass now; of a test-first task those that
     were added and fail for the right reason. For a check without test ids, its command."""
-    awaited: tuple[str, ...] = ()
-    """Tests that a later task makes pass."""
     idle: tuple[str, ...] = ()
     """Tests that the task added and that pass without its change, so they show nothing."""
     contested: tuple[Contested, ...] = ()
@@ -133,8 +131,6 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     seal: Seal = Seal.NONE
     weaknesses: tuple[str, ...] = ()
     """Where the seal is weaker than it could be, and what was not shown."""
-    caps: tuple[str, ...] = ()
-    """Why the level is at most `checked` by this check, in words."""
     changed: tuple[str, ...] = ()
     """Control files that the agent changed, added or removed; the check used those of the base."""
     scenario: bool = False
@@ -145,14 +141,24 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tests that fail and did before the run; the command itself, where its exit code is meant."""
     repaired: tuple[str, ...] = ()
     """Those among the failures known before the run that pass now, each time they were tried."""
+    environment: str = ""
+    """Which environment judged, where the task changed what `check_setup` builds it from."""
+
     changed_tests: tuple[ChangedTest, ...] = ()
-    """Old tests whose old version fails now, and what became of each."""
+    """Tests of the base that the task changed, moved or removed, and what settled each."""
     flaky: tuple[str, ...] = ()
     """Tests whose results differed when they were repeated: they prove nothing and refute nothing."""
+    both_sides: tuple[str, ...] = ()
+    """Changed files that the product and the checks use, each with the lines to look at (`path:line`)."""
+    cap: str = ""
+    """Why the level is at most `checked` by this check; empty: it is not capped."""
     mutants: tuple[int, int] | None = None
     """How many mutants of the changed lines were tried against the proving tests, and how many noticed."""
     survivors: tuple[str, ...] = ()
-    """Mutants that no test noticed, each as a diff of one line (`path:line: - old + new`)."""
+    """Mutants that nobody noticed, each as a diff of one line (`path:line: - old + new`)."""
+    blunt: str = ""
+    """Why the proving tests cannot tell right from wrong; empty: they can."""
+
     own: tuple[str, ...] = ()
     """Those among `proved` that the task itself has written or changed."""
     lost: tuple[str, ...] = ()
@@ -161,6 +167,8 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Independent tests that fail for want of a name, each with that name."""
     tested: tuple[str, ...] = ()
     """Changed files that the check found tests in, such as examples in documentation."""
+    lucky: tuple[str, ...] = ()
+    """Independent tests that pass as well where the changed functions do nothing, or something else."""
 
     @property
     def exercises(self) -> bool:
@@ -168,9 +176,14 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(self.noticed or self.repaired or (self.proved and self.noticed is not False))
 
     @property
+    def proving(self) -> tuple[str, ...]:
+        """The tests that show the change: not those whose results differ from time to time."""
+        return tuple(test for test in self.proved if test not in self.flaky)
+
+    @property
     def unsettled(self) -> tuple[ChangedTest, ...]:
         """Old tests that were changed, where nothing shows that the task asks for it."""
-        return tuple(test for test in self.changed_tests if test.how is HowSettled.UNSETTLED)
+        return tuple(one for one in self.changed_tests if one.how is HowSettled.UNSETTLED)
 
     @property
     def ok(self) -> bool:

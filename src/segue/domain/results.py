@@ -112,8 +112,6 @@ class RungOutput(Output, frozen=True):
     """The place among those who may do it, the weakest first."""
     tried: tuple[str, ...] = ()
     """Who tried before, and why that was refused."""
-    brought: tuple[str, ...] = ()
-    """What searches and commands have brought before."""
 
 
 class MoreOutput(Output, frozen=True):
@@ -180,6 +178,8 @@ class ExamOutput(Output, frozen=True):
 
     unusable: dict[str, str] = {}
     """Tests that show nothing, each with the reason."""
+    repeats: bool = False
+    """Whether they ask for nothing but examples that the worker sees."""
 
 
 class LackOutput(Output, frozen=True):
@@ -194,6 +194,7 @@ class ReviewOutput(Output, frozen=True):
 
     findings: tuple[Finding, ...] = ()
     failure: str = ""
+    needs_human: bool = False
     output: str = ""
 
 
@@ -243,8 +244,6 @@ class EndOutput(Output, frozen=True, kw_only=True):
     proof: Proof | None = None
     note: WorkNote | None = None
     """What the next tasks are told."""
-    brought: tuple[str, ...] = ()
-    """Of a task that is not done: what searches and commands have brought."""
 
 
 class DiagnosticOutput(Output, frozen=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from segue.domain.proof import CheckResult
 from segue.domain.task import Completion, Task, TaskStatus
@@ -15,8 +15,8 @@ class SourceHistory(Struct, frozen=True):
 
     runs: tuple[str, ...] = ()
     """The runs, oldest first; none: the journal knows nothing about the source."""
-    marks: Mapping[str, Completion] = {}
-    """By task, in the order in which they were marked: done, skipped, or pending again.
+    marks: Mapping[str, Completion] = field(default_factory=dict)
+    """By task, in the order in which they were marked: done, skipped, or pending again. Without details.
 
     Those that a source itself reported, not a run, have no `seq`.
     """
@@ -24,11 +24,34 @@ class SourceHistory(Struct, frozen=True):
     """Where an agent plans the tasks: every plan it made, the current one last."""
     without: frozenset[str] = frozenset()
     """Commits that a person knows to be missing from the repository."""
+    details: Callable[[], Mapping[str, Completion]] | None = None
+    """Reads the marks once more, with everything that was recorded with them."""
+
+    def completions(self) -> Mapping[str, Completion]:
+        """Return the marks with everything that was recorded with them: branch, session, plan, verdict."""
+        return self.marks if self.details is None else self.details()
 
     @property
     def done(self) -> tuple[str, ...]:
         """The tasks that are done or skipped."""
         return tuple(key for key, mark in self.marks.items() if mark.status is not TaskStatus.PENDING)
+
+    @property
+    def last(self) -> tuple[str | None, int]:
+        """The run that completed a task last, and the number of its event."""
+        made = [mark for mark in self.marks.values() if mark.seq and mark.status is not TaskStatus.PENDING]
+        if not made:
+            return (self.runs[-1] if self.runs else None), 0
+        newest = max(made, key=lambda mark: (self._place(mark.run), mark.seq))
+        return newest.run, newest.seq
+
+    def goes_beyond(self, run: str, seq: int) -> bool:
+        """Return whether a run completed a task after a state that names this run and event was written."""
+        newest, last = self.last
+        return bool(newest and last) and (self._place(newest), last) > (self._place(run), seq)
+
+    def _place(self, run: str | None) -> int:
+        return self.runs.index(run) if run in self.runs else len(self.runs)
 
 
 class HookedFile(Struct, frozen=True):

@@ -122,22 +122,6 @@ def state_proof(proof: Proof) -> ProofStatement:
     return ProofStatement(f"{summary[:1].upper()}{summary[1:]}.", shown, tuple(missing), look_at)
 
 
-def list_doubts(proof: Proof) -> list[str]:
-    """Return what a person must look at although the task is done; nothing once it was accepted."""
-    if proof.is_accepted:
-        return []
-    tests = dict.fromkeys(test for check in _own_checks(proof) for test in check.unsettled)
-    places = list(dict.fromkeys(map(_place, tests)))
-    found = [f"old tests were changed unasked, look at {list_some(places, _LISTED)}"] if places else []
-    return [*found, *_name_lost(proof)]
-
-
-def _name_lost(proof: Proof) -> Iterator[str]:
-    if proof.held is not None and proof.held[1] < proof.held[0]:
-        gone = proof.held[0] - proof.held[1]
-        yield f"{format_count(gone, 'earlier proof')} no longer {'holds' if gone == 1 else 'hold'}"
-
-
 def _show(proof: Proof) -> Iterator[str]:
     """Yield what is shown, the most important first."""
     checks = _own_checks(proof)
@@ -171,7 +155,9 @@ def _lacks(proof: Proof) -> Iterator[str]:
         yield f"{proof.untestable}, so there is nothing that a test could tell"
     elif proof.level.rank < Level.TESTED.rank and proof.reasons:
         yield f"not shown: {proof.reasons[0]}"
-    yield from _name_lost(proof)
+    if proof.held is not None and proof.held[1] < proof.held[0]:
+        gone = proof.held[0] - proof.held[1]
+        yield f"{format_count(gone, 'earlier proof')} no longer {'holds' if gone == 1 else 'hold'}"
     if flaky := _collect(check.flaky for check in _own_checks(proof)):
         yield f"{format_count(len(flaky), 'flaky test')} {'shows' if len(flaky) == 1 else 'show'} nothing"
 
@@ -199,7 +185,7 @@ def _proving(proof: Proof) -> tuple[list[str], list[str]]:
     """Return the tests that prove the task: its own, and those that were there before."""
     unseen = set(proof.independent.proved) if proof.independent is not None else set()
     checks = _own_checks(proof)
-    proving = [test for test in _collect(check.proved for check in checks) if test not in unseen]
+    proving = [test for test in _collect(check.proving for check in checks) if test not in unseen]
     own = {test for check in checks for test in check.own}
     return [test for test in proving if test in own], [test for test in proving if test not in own]
 
@@ -220,6 +206,7 @@ def _changed_tests(checks: Sequence[CheckResult]) -> list[ChangedTest]:
 
 def _places(check: CheckResult) -> Iterator[str]:
     yield from (_place(one) for one in check.changed_tests if one.how in _WHY)
+    yield from check.both_sides
     for one in check.survivors:
         if found := _PLACE.match(one):
             yield found[0]

@@ -108,12 +108,6 @@ class TaskList(Struct, frozen=True):
     """One line that says in which form the tasks were found, where there are several."""
     refusal: SegueError | None = None
     """Why the source cannot be worked on as it is, although it can be shown."""
-    unchecked: tuple[str, ...] = ()
-    """Checklists that people should have checked before the first task, a sentence each."""
-    next_step: str = ""
-    """What a person may do when all tasks are done, in a sentence; empty: nothing."""
-    version: int = 0
-    """Differs once somebody else has changed the tasks; what a run itself has marked changes nothing."""
 
 
 class Completion(Struct, frozen=True):

@@ -156,6 +156,8 @@ class Review(Struct, frozen=True):
     """Why the reviewer itself failed; empty when it worked."""
     output: str = ""
     """The tail of what it printed."""
+    needs_human: bool = False
+    """Another attempt would not help: somebody else's review is open, for example."""
 
 
 class ReviewSubject(Struct, frozen=True):

@@ -28,11 +28,9 @@ class Snapshot:
     unmerged: tuple[str, ...] = field(default=(), compare=False)
     """Files of a merge that was never finished."""
     heavy: tuple[str, ...] = field(default=(), compare=False)
-    """Files with uncommitted changes that are too large to be committed."""
+    """Files with uncommitted changes that are too large for git, each with its size."""
     tree: str = field(default="", compare=False)
     """What is uncommitted as a git tree, if somebody may want to return to it."""
-    inside: tuple[str, ...] = field(default=(), compare=False)
-    """Submodules with work in them that no commit of theirs has."""
 
 
 class WorkChanges(Struct, frozen=True):
@@ -46,9 +44,7 @@ class WorkChanges(Struct, frozen=True):
     conflicted: tuple[str, ...] = ()
     """Files with conflict markers in them."""
     heavy: tuple[str, ...] = ()
-    """Files that are too large: a commit would be without them."""
-    inside: tuple[str, ...] = ()
-    """Submodules with work in them: a commit would be without it."""
+    """Files that are too large for git, each with its size: a commit would be without them."""
 
 
 class Workspace(Protocol):

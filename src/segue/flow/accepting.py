@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.domain.events import NoticeGiven, TaskMarked
 from segue.domain.proof import accept
 from segue.domain.results import EndOutput, StepFacts, StepResult, WordsOutput
-from segue.domain.task import Completion, Task, TaskKind, TaskStatus, text_digest
+from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.flow.begin import start, start_again
 from segue.flow.commit import commit_as_is
 from segue.flow.context import RunContext
@@ -24,7 +24,7 @@ async def accept_task(context: RunContext, task: Task, said: WordsOutput, end: s
         await context.emit(NoticeGiven(text, task=task.key))
         ending = EndOutput(reason=known.reason or "", attempts=known.attempts)
     else:
-        digest, proof = text_digest(task.text), accept(known.measured, said.by)
+        digest, proof = context.source.fingerprint(task), accept(known.measured, said.by)
         seq = await context.emit(TaskMarked(task.key, True, said.by, said.accept, digest=digest), end)
         completion = Completion(TaskStatus.DONE, journal.run.id, seq, commit=commit, branch=branch)
         context.source.mark(task, completion)

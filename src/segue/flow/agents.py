@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from segue.domain.outcome import Budget, Failure, FailureKind
 from segue.domain.task import Task
 from segue.flow.budgets import Budgets
 from segue.flow.lanes import Seat
-from segue.ports import Agent
+from segue.ports import Agent, HearingAgent
 from segue.system.files import ensure_room
 from segue.view.run import RunView
 
@@ -63,6 +63,13 @@ def vendor_of(agent: str) -> str:
 
 AgentChain = Sequence[ChosenAgent]
 """Who plays a role: the preferred one first, then those to fall back on."""
+
+
+def make_ladder(chain: AgentChain, stronger: AgentChain, escalates: bool) -> AgentChain:
+    """Return who may do a task, the weakest first; nobody where nobody stronger takes over."""
+    more = tuple(by for by in stronger if by not in chain)
+    ladder = (*(chain if escalates else chain[:1]), *more)
+    return ladder if len(ladder) > 1 else ()
 
 
 def chain_from(ladder: AgentChain, chain: AgentChain, rung: int) -> AgentChain:
@@ -112,15 +119,23 @@ class Series(Struct, frozen=True, kw_only=True):
 
 
 class Addressee(Struct, frozen=True):
-    """A launch whose task may be commented on."""
+    """A launch that is told what is said about its task."""
 
     agent: Agent
     token: str
 
     @property
     def how(self) -> Delivery:
-        """How words reach its agent when this launch has ended."""
+        """How words reach its agent."""
+        if isinstance(self.agent, HearingAgent):
+            return "session"
         return "turn" if self.agent.can.follow_up else "launch"
+
+    def tell(self, words: Mapping[int, str]) -> None:
+        """Tell the agent, where that can be done now; what it was told before is not told again."""
+        if isinstance(self.agent, HearingAgent):
+            for number, text in words.items():
+                self.agent.tell(self.token, number, text)
 
 
 class Launcher(Struct):

@@ -71,6 +71,8 @@ async def _put_aside(context: RunContext, aside: WorkAside, task: str, start: Sn
         kept = await aside.keep(start, task)
         if kept.ref:
             await context.emit(WorkKept(task, kept.ref, kept.files), key)
+        for said in kept.moved:
+            await context.emit(NoticeGiven(said, task=task), key)
         return StepResult(True, AsideOutput(kept.ref, kept.files))
 
     facts = StepFacts(task, ASIDE, number)

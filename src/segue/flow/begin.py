@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from segue.domain.delivery import is_feedback
 from segue.domain.events import NoticeGiven, StateImported
-from segue.domain.exits import is_question
+from segue.domain.question import is_question
 from segue.domain.results import EndOutput, LaunchOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import StepState
 from segue.domain.task import Task
@@ -31,8 +31,7 @@ async def start_again(context: RunContext, task: Task, end: str) -> None:
     if state is StepState.FAILED:
         steps = journal.steps(folder)
         ended = journal.recorded(end, EndOutput)
-        rung = next_rung(context, steps, ended.output.reason if ended is not None else "")
-        rung = replace(rung, brought=ended.output.brought if ended is not None else rung.brought)
+        rung = next_rung(context, task, steps, ended.output.reason if ended is not None else "")
         keeps = {*STEPS} if context.lane is None and _others_began(context, folder) else {"base", *STEPS}
         bases = [step for step in steps if step.phase == "base" and step.state is StepState.DONE]
         if len(bases) > 1:  # it was begun again in a lane: the last base is the one that its work is on
@@ -44,7 +43,7 @@ async def start_again(context: RunContext, task: Task, end: str) -> None:
         for part in dict.fromkeys(step.key.removeprefix(folder).split("/")[0] for step in steps):
             if part not in keeps:
                 await journal.redo(f"{folder}{part}")
-        if rung.tried or rung.brought:
+        if rung.tried:
             await journal.record(f"{folder}{RUNG}", StepResult(True, rung), StepFacts(task.key, RUNG))
     elif state is StepState.DONE:
         text = f"Task {task.key} is pending again."
@@ -66,7 +65,7 @@ async def start(context: RunContext, task: Task, seen: int, asked: LastLaunch) -
     """
     key, lane = f"task/{task.key}/base", context.lane
     if lane is None:
-        now = await context.workspace.begin(task.key, context.head_branch() or context.view.branch)
+        now = await context.workspace.begin(task.key, context.source.head_branch() or context.view.branch)
         await check_branch(context, task.key, now)
         known = context.journal.recorded(key, SnapshotOutput)
         if known is not None and await _is_untouched(context, task.key, read_base(known.output), now):

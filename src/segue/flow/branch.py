@@ -11,7 +11,7 @@ from segue.domain.run import StepState
 from segue.domain.workspace import Snapshot
 from segue.flow.context import RunContext
 from segue.system.git.folders import GitPlace, find_place
-from segue.system.git.guard import way_back
+from segue.system.git.moves import way_back
 from segue.system.git.objects import Objects
 
 

@@ -17,7 +17,7 @@ from segue.domain.scenario import Scenario
 from segue.domain.task import Task, TaskKind
 from segue.domain.verdict import Evidence, Verdict
 from segue.domain.workspace import Workspace
-from segue.flow.agents import AgentChain, Launcher, Series, chain_from
+from segue.flow.agents import AgentChain, Launcher, Series, chain_from, make_ladder
 from segue.flow.lanes import Seat, Seats
 from segue.flow.launch import Attempts
 from segue.flow.phase import Flow, Phase
@@ -44,14 +44,22 @@ class Policy(Struct, frozen=True):
     continue_after_failure: bool | None = False
     """Whether tasks are run that do not depend on one that needs a human; None: not by cloud agents, each of
     which starts from the branch of the one before."""
+    max_failures: int | None = None
+    """Failed tasks in a row after which the run stops nevertheless."""
     require: Level | None = None
     """The least level of proof that a task must reach; None: what the checks and the judge say is enough."""
     kinds: Mapping[str, TaskKind] = field(default_factory=dict)
     """The kinds that the user gave to tasks, by key or pattern."""
     independent: bool = False
     """Whether somebody who never sees the work writes tests for it."""
+    exam_rounds: int = 2
+    """How often more independent tests are asked for than the first ones of a task."""
+    exam_cost: float | None = None
+    """US dollars that the independent tests of a task may cost before no more are asked for."""
     gates: tuple[str, ...] = ()
     """Where the run waits for a person: after a `checkpoint`, after each `task`."""
+    handover_bytes: int = 4096
+    """How much an agent is told of earlier tasks; 0: nothing."""
     escalate: bool = False
     """Whether the next agent of the chain takes over when the work is refused."""
     resolutions: int = 2
@@ -124,7 +132,8 @@ class Building(Struct, frozen=True):
     diagnostics: tuple[str, ...]
     """The beginnings of the commands a judge may ask for."""
     run_diagnostic: RunCommand
-    replans: int = 10
+    replan: Literal["caveats", "always", "never"]
+    replans: int
     """How often the plan may be reconsidered in one run."""
 
 
@@ -158,7 +167,6 @@ class RunContext(Struct, frozen=True):
     flow: Flow
     journal: Journal
     source: Source
-    """Lists the tasks, with what is done of them."""
     agents: Mapping[Role, AgentChain]
     workspace: Workspace
     policy: Policy
@@ -166,6 +174,8 @@ class RunContext(Struct, frozen=True):
     view: RunView
     """What the run has done so far; every event of the journal is applied to it."""
     checking: Checking
+    stronger: Mapping[TaskKind, AgentChain] = field(default_factory=dict)
+    """Who takes over when the work is refused, by the kind of the task."""
     redact: Callable[[str], str] = str
     reviewing: Reviewing | None = None
     judging: Judging | None = None
@@ -181,8 +191,6 @@ class RunContext(Struct, frozen=True):
     """The files that tasks changed in earlier attempts, done or not, where several are worked on at once."""
     contract: Mapping[str, str] = field(default_factory=dict)
     """Where agents work elsewhere: the files that they have no say in, by path, each with what it is."""
-    head_branch: Callable[[], str | None] = lambda: None
-    """Returns the branch of the task that was done last, where each has its own."""
     survey: Survey = field(default_factory=Survey)
     """What was red before the first launch of this session."""
     lane: Lane | None = None
@@ -243,13 +251,13 @@ class RunContext(Struct, frozen=True):
         )
         return Attempts(self.launcher, series, state.launched)
 
-    def ladder(self) -> AgentChain:
-        """Return the agents that may do a task, the weakest first; none where no stronger one takes over."""
-        chain = self.agents[Role.EXECUTE]
-        return chain if self.policy.escalate and len(chain) > 1 else ()
+    def ladder(self, task: Task) -> AgentChain:
+        """Return who may do a task, the weakest first; nobody where nobody stronger takes over."""
+        stronger = self.stronger.get(task.kind, ())
+        return make_ladder(self.agents[Role.EXECUTE], stronger, self.policy.escalate)
 
     def _workers(self, state: TaskState) -> AgentChain:
-        chain, ladder = self.agents[Role.EXECUTE], self.ladder()
+        chain, ladder = self.agents[Role.EXECUTE], self.ladder(state.task)
         return chain_from(ladder, chain, state.rung) if ladder else chain
 
     async def emit(self, event: Event, step: str | None = None) -> int:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.events import NoticeGiven
-from segue.domain.kinds import keeps_behaviour
 from segue.domain.proof import CheckResult, CheckState, HowSettled, IndependentTests, Proof
+from segue.domain.same import keeps_behaviour
 from segue.domain.task import Task
 from segue.domain.text import cut_text
 from segue.domain.verdict import (
@@ -196,8 +196,10 @@ def conclude_tests(state: TaskState) -> tuple[IndependentTests | None, tuple[str
         return None, tuple(sorted(dropped))
     proved = {test for one in state.checks for test in one.proved if is_in(test, tests.files)}
     keeps = keeps_behaviour(f"{state.task.title}\n{state.task.text}")  # then tests passed before, too
-    vain = [test for one in state.checks for test in (() if keeps else one.idle)]
+    vain = [test for one in state.checks for test in (*(() if keeps else one.idle), *one.lucky)]
     idle = {test for test in vain if is_in(test, tests.files)}
+    if lucky := {test for one in state.checks for test in one.lucky}:
+        state.notes.append(f"independent tests pass whatever the work does: {_some(lucky)}")
     return replace(tests, proved=tuple(sorted(proved))), tuple(sorted(dropped | idle))
 
 
@@ -313,7 +315,7 @@ def conclude_changes(context: RunContext, state: TaskState) -> tuple[CheckResult
         tests = state.own_tests.tests
         if state.own_tests.contradicted and (tests is None or result.command in tests.commands):
             cap = f"independent tests contradict the work: {_some(state.own_tests.contradicted)}"
-            results[at] = replace(results[at], caps=(*results[at].caps, cap))
+            results[at] = replace(results[at], cap=results[at].cap or cap)
     return tuple(results)
 
 

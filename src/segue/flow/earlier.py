@@ -23,7 +23,9 @@ _LONGEST_DEMAND = 200
 
 
 async def write_note(context: RunContext, state: TaskState) -> WorkNote | None:
-    """Return what the next tasks are told about one that is done; None where there is nothing to say."""
+    """Return what the next tasks are told about one that is done; None where nobody is told."""
+    if not context.policy.handover_bytes:
+        return None
     names = ""
     if not context.cloud and state.head != state.base.head:
         names = await context.checking.sealer().describe_result(state.base.head, state.head)
@@ -72,7 +74,7 @@ def _changed(step: Step) -> tuple[str, ...]:
 
 def describe_earlier(context: RunContext, task: Task) -> str:
     """Return what tasks before this one did, as an agent is shown it."""
-    return context.redact(describe_handover(context.earlier, task))
+    return context.redact(describe_handover(context.earlier, task, context.policy.handover_bytes))
 
 
 def remember(context: RunContext, task: str) -> None:

@@ -6,8 +6,9 @@ import os
 from functools import partial
 from pathlib import Path
 
-from segue.domain.exits import ASKS, find_exit, find_unshown, is_question
+from segue.domain.exits import find_exit, find_unshown
 from segue.domain.outcome import Failure, FailureKind, Outcome
+from segue.domain.question import ASKS, is_question
 from segue.domain.task import Task
 from segue.domain.workspace import split_diff
 from segue.system.beneath import read_below

@@ -12,6 +12,7 @@ from segue.domain.events import AgentChosen
 from segue.domain.outcome import FailureKind
 from segue.domain.results import LaunchOutput, RungOutput, StepFacts, StepResult, read_as
 from segue.domain.run import Step
+from segue.domain.task import Task
 from segue.domain.text import keep_start
 from segue.flow.phase import EXECUTE, RESOLVE
 
@@ -20,20 +21,19 @@ if TYPE_CHECKING:
     from segue.flow.state import TaskState
 
 RUNG = "rung"
-"""The step that knows with whom a task begins, and what earlier attempts have found out."""
+"""The step that knows with whom a task begins."""
 _WORKERS = (EXECUTE.name, RESOLVE.name)
 _LONGEST_REASON = 600
 
 
 async def begin_rung(context: RunContext, state: TaskState) -> None:
     """Choose with whom a task begins, and write down why."""
-    ladder, key = context.ladder(), f"{state.folder}/{RUNG}"
+    ladder, key = context.ladder(state.task), f"{state.folder}/{RUNG}"
     known = context.journal.recorded(key, RungOutput)
     if known is None and ladder:
         result, facts = StepResult(True, RungOutput()), StepFacts(state.task.key, RUNG)
         known = await context.journal.record(key, result, facts)
-    if known is not None:
-        state.tried, state.brought = list(known.output.tried), list(known.output.brought)
+    state.tried = list(known.output.tried) if known is not None else []
     if known is None or not ladder:
         return
     state.rung = min(known.output.rung, len(ladder) - 1)
@@ -45,7 +45,7 @@ async def begin_rung(context: RunContext, state: TaskState) -> None:
 
 async def escalate(context: RunContext, state: TaskState, reason: str) -> None:
     """Let the next stronger agent make the next attempt, because the work was refused."""
-    ladder = context.ladder()
+    ladder = context.ladder(state.task)
     if not ladder:
         return
     before = ladder[min(state.rung, len(ladder) - 1)]
@@ -60,9 +60,9 @@ async def escalate(context: RunContext, state: TaskState, reason: str) -> None:
         await context.emit(event)
 
 
-def next_rung(context: RunContext, steps: Sequence[Step], reason: str) -> RungOutput:
+def next_rung(context: RunContext, task: Task, steps: Sequence[Step], reason: str) -> RungOutput:
     """Return with whom a failed task begins again: somebody stronger, if it was refused or stuck."""
-    ladder = [by.name for by in context.ladder()]
+    ladder = [by.name for by in context.ladder(task)]
     launches = [step for step in steps if step.phase in _WORKERS and step.output]
     known = next((read_as(RungOutput, step.output) for step in steps if step.phase == RUNG), RungOutput())
     if not launches:

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from segue.domain.amounts import list_some
 from segue.domain.errors import AGAIN, Unfinished, WorkspaceError
 from segue.domain.events import CheckRun, NoticeGiven, PatchMade
-from segue.domain.exits import ASKS, find_question
 from segue.domain.job import Role
 from segue.domain.outcome import Failure, FailureKind, Outcome
 from segue.domain.proof import CheckResult, CheckState
+from segue.domain.question import ASKS, find_question
 from segue.domain.results import LaunchInput, LaunchOutput, read_as
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.domain.workspace import Snapshot, WorkChanges
@@ -27,6 +27,7 @@ from segue.flow.errors import ErrorRecorder
 from segue.flow.pushed import guard_branch
 from segue.flow.state import TaskState
 from segue.system.git.folders import find_place
+from segue.system.git.index import name_heavy
 from segue.system.git.objects import Objects
 
 RETRIED = {FailureKind.CRASH, FailureKind.RATE_LIMIT, FailureKind.NO_RESULT, FailureKind.TRUNCATED}
@@ -216,13 +217,8 @@ def _not_committable(changes: WorkChanges) -> Failure | None:
         text = f"A merge was left unresolved: {', '.join([*files][:5])}."
     elif changes.heavy:
         text = (
-            f"Larger than 100 MB: {list_some(changes.heavy, _LISTED)}. No commit is made of such a file; "
-            "it was left where it is. Remove it, list it in .gitignore, or keep it with git-lfs."
-        )
-    elif changes.inside:
-        text = (
-            f"Files were changed in the submodule {list_some(changes.inside, _LISTED)}. Segue commits "
-            "nothing there, so a commit would be without them. They are where the agent left them."
+            f"{name_heavy(changes.heavy)} A commit would be without it; it was left where it is. Remove it, "
+            "list it in .gitignore if the work can do without, or raise that setting."
         )
     else:
         return None

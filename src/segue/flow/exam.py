@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -19,7 +19,8 @@ from segue.domain.events import Event
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind
 from segue.domain.proof import BaseState, CheckState, IndependentTests
-from segue.domain.results import ExamOutput, LaunchOutput, StepFacts, StepResult
+from segue.domain.results import ExamOutput, LaunchOutput, StepFacts, StepResult, read_as
+from segue.domain.same import keeps_behaviour
 from segue.domain.task import TaskKind
 from segue.flow.agents import OverBudget, vendor_of
 from segue.flow.context import RunContext
@@ -29,13 +30,13 @@ from segue.flow.phase import EXAM, INDEPENDENT
 from segue.flow.state import PhaseEnd, TaskState
 from segue.flow.survey import settle
 from segue.prompts.exam import MoreTests, exam_prompt
+from segue.proof.breadth import find_libraries
 
 if TYPE_CHECKING:
     from segue.proof.independent import DetachedTests
 
 _NO_TESTS = "No new test file was written."
 _SHOWN = 5
-_MOST_ROUNDS = 2
 _T = TypeVar("_T")
 
 
@@ -48,6 +49,8 @@ class Written(Struct, frozen=True):
     """Tests that show nothing, each with the reason."""
     why_not: str = ""
     """Why there are no new ones."""
+    repeats: bool = False
+    """Whether all tests ask for nothing but examples that the worker sees."""
 
 
 def begin_exam(context: RunContext, state: TaskState) -> Callable[[Event], None] | None:
@@ -84,7 +87,7 @@ async def collect_exam(context: RunContext, state: TaskState) -> Written:
 async def ask_again(context: RunContext, state: TaskState, more: MoreTests, beside: bool = False) -> bool:
     """Have more tests written, if that is allowed; return whether there are new ones."""
     own = state.own_tests
-    if own.tests is None or own.rounds >= _MOST_ROUNDS:
+    if own.tests is None or own.rounds > context.policy.exam_rounds or _is_spent(context, state):
         return False
     state.own_tests = replace(own, rounds=own.rounds + 1)
     names = await context.checking.sealer().describe_result(state.base.head, state.tree)
@@ -98,7 +101,7 @@ def take_tests(state: TaskState, written: Written) -> bool:
         return False
     own = state.own_tests
     dropped = own.dropped | set(written.unusable)
-    state.own_tests = replace(own, tests=written.tests, dropped=dropped)
+    state.own_tests = replace(own, tests=written.tests, dropped=dropped, repeats=written.repeats)
     for why in dict.fromkeys(written.unusable.values()):
         tests = [test for test, reason in written.unusable.items() if reason == why]
         state.notes.append(f"independent tests are not used: {list_some(tests, _SHOWN)} ({why})")
@@ -118,6 +121,14 @@ async def work_beside(work: Coroutine[Any, Any, PhaseEnd], exam: Coroutine[Any, 
         if not writer.done():
             writer.cancel()
             await asyncio.wait({writer})
+
+
+def _is_spent(context: RunContext, state: TaskState) -> bool:
+    """Return whether the exam of the task has cost what it may."""
+    most = context.policy.exam_cost
+    steps = context.journal.steps(f"{state.folder}/{INDEPENDENT.name}/")
+    used = (read_as(LaunchOutput, step.output).usage for step in steps if step.output)
+    return most is not None and sum(one.cost_usd or 0.0 for one in used if one is not None) >= most
 
 
 async def write_tests(
@@ -152,10 +163,14 @@ async def write_tests(
     new = [path for path in tests.files if path not in known]
     tried = await _try_out(context, testing, state, tests, new, number)
     unusable = tried.unusable
-    if all(path in unusable for path in new):
+    if all(_is_spoilt(path, unusable) for path in new):
         why = "; ".join(dict.fromkeys(f"{test} {why}" for test, why in unusable.items()))
         return Written(why_not=f"none can be used: {why}")
-    return Written(tests, unusable)
+    return Written(tests, unusable, repeats=tried.repeats)
+
+
+def _is_spoilt(path: str, unusable: Collection[str]) -> bool:
+    return path in unusable
 
 
 async def _launch(
@@ -177,7 +192,9 @@ async def _launch(
         wanted = "\n".join([task.text, *(criterion.text for criterion in task.criteria)])
         about = context.redact(context.source.context(task))
         interface = testing.interface(name, wanted)
-        prompt = exam_prompt(task, about, interface, commands, more, attempt.feedback)
+        installed = find_libraries(context.workspace.root, context.checking.commands)
+        asked = replace(more, keeps=_keeps(state), installed=installed)
+        prompt = exam_prompt(task, about, interface, commands, asked, attempt.feedback)
         # Who works beside it changes the repository meanwhile, so nobody can say that the writer did.
         request = LaunchRequest(prompt, Mode.EDIT, folder, guarded=not beside)
         async with attempt.launch(request) as outcome:
@@ -206,7 +223,7 @@ async def _try_out(
     number: int,
 ) -> ExamOutput:
     """Run new tests without any work, as a step of the journal; return what that shows."""
-    key = f"{state.folder}/{EXAM.name}/{number}"
+    key, keeps = f"{state.folder}/{EXAM.name}/{number}", _keeps(state)
 
     async def work(_token: str) -> StepResult[ExamOutput]:
         from segue.proof.exam import find_unusable  # most projects have none
@@ -218,11 +235,18 @@ async def _try_out(
         for argv in context.checking.commands:
             if shlex.join(argv) in tests.commands:
                 ended = await context.checking.sealer().run_twice(argv, base, tree, files)
-                found |= find_unusable(*ended, files) if ended is not None else {}
-        return StepResult(True, ExamOutput(found))
+                found |= find_unusable(*ended, files, may_pass=keeps) if ended is not None else {}
+        criteria = (criterion.text for criterion in state.task.criteria)
+        words = "\n".join((state.task.title, state.task.text, *criteria, context.source.context(state.task)))
+        return StepResult(True, ExamOutput(found, await testing.only_repeat(tests, base, words)))
 
     facts = StepFacts(state.task.key, EXAM.name, number, proves=True)
     return (await context.journal.step(key, ExamOutput, work, facts=facts)).output
+
+
+def _keeps(state: TaskState) -> bool:
+    """Return whether the task asks for the same behaviour, which tests can look at before it is done."""
+    return keeps_behaviour(f"{state.task.title}\n{state.task.text}")
 
 
 def _reporting(context: RunContext, state: TaskState) -> tuple[str, ...]:

@@ -120,9 +120,13 @@ class FeedbackTasks(Source):
 
     def context(self, task: Task) -> str:  # noqa: ARG002 - the same for all
         """Return what the run was about."""
-        known = {one.key: one.title for one in self._source.tasks().tasks if one.key in self._tasks}
+        known = {one.key: one.title for one in self._source.look().tasks if one.key in self._tasks}
         lines = [f"- {key}: {title}" for key, title in list(known.items())[:_MOST_TITLES]]
         return "\n".join(["The work on this branch was done for these tasks:", *lines]) if lines else ""
 
     def mark(self, task: Task, completion: Completion) -> None:
         """Do nothing: the journal records it."""
+
+    def head_branch(self) -> str | None:
+        """Return the branch of the run."""
+        return self._source.head_branch()

@@ -24,7 +24,7 @@ from segue.flow.phase import Phase
 from segue.flow.state import TaskState
 from segue.ports import Judge
 from segue.prompts.judge import judge_prompt
-from segue.system.retry import retry
+from segue.system.patience import outlast
 
 
 async def ask_judge(
@@ -46,7 +46,7 @@ async def _ask_service(
         await context.emit(event, key)
 
     async def work(_token: str) -> StepResult[JudgeOutput]:
-        found = await retry(lambda: judge.judge(task, evidence), context.launcher.limits.patience, emit)
+        found = await outlast(lambda: judge.judge(task, evidence), context.launcher.limits.patience, emit)
         verdict = without_secrets(found, context.redact)
         await context.emit(VerdictGiven.of(task.key, verdict, evidence.checks), key)
         passed = verdict.result is Result.PASS

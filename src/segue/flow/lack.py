@@ -5,9 +5,9 @@ from __future__ import annotations
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
 from segue.domain.events import NoticeGiven
-from segue.domain.kinds import keeps_behaviour
 from segue.domain.proof import CheckResult, CheckState, Level
 from segue.domain.results import LackOutput, StepFacts, StepResult
+from segue.domain.same import keeps_behaviour
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Action, CriterionVerdict, Result, Verdict
 from segue.flow.commit import send_back
@@ -15,8 +15,9 @@ from segue.flow.context import RunContext
 from segue.flow.disputes import words_of
 from segue.flow.phase import CHECK, CONTEST, DISPUTE, EXAM, INDEPENDENT, LACK
 from segue.flow.phases.check import check, expected_red
-from segue.flow.proving import level_of, list_caps, list_changed_tests, measure_change, name_untestable
+from segue.flow.proving import level_of, list_caps, measure_change, name_untestable
 from segue.flow.state import PhaseEnd, TaskState
+from segue.proof.scope import Scope
 
 _ADD_ONE = "No test fails without your change. Add one that does, and that would notice a wrong result."
 _SETTLE = "Put back what they asserted, unless the task asks for the change; test new behaviour by new tests."
@@ -72,7 +73,7 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
     if last not in (CHECK.name, CONTEST.name, DISPUTE.name, LACK.name):
         return ""  # the task went on before it could be asked, under an earlier version
     scope = await measure_change(context, state)
-    lack = "" if _is_shown(context, state) else describe_lack(state.checks)
+    lack = "" if _is_shown(context, state, scope) else describe_lack(state.checks)
     if not lack or name_untestable(state.checks, scope):
         return ""
 
@@ -87,11 +88,13 @@ async def _name_lack(context: RunContext, state: TaskState) -> str:
     return (await context.journal.step(key, LackOutput, work, facts=facts)).output.text
 
 
-def _is_shown(context: RunContext, state: TaskState) -> bool:
-    """Return whether behaviour must be the same, and nothing is broken where tests look."""
+def _is_shown(context: RunContext, state: TaskState, scope: Scope) -> bool:
+    """Return whether behaviour must be the same, or code is, and nothing is broken where tests look."""
     level, _ = level_of(state.checks)
-    settled = not any(check.caps or check.unsettled for check in state.checks)
-    return settled and level.proven and keeps_behaviour(words_of(context, state.task))
+    settled = not any(check.cap or check.unsettled for check in state.checks)
+    if not settled or level.rank < Level.CHECKED.rank:
+        return False
+    return scope.keeps_code or keeps_behaviour(words_of(context, state.task))
 
 
 def describe_lack(checks: tuple[CheckResult, ...]) -> str:
@@ -102,8 +105,8 @@ def describe_lack(checks: tuple[CheckResult, ...]) -> str:
     own = [check for check in checks if not check.of]
     said = [] if any(check.proved for check in own) else [_ADD_ONE]
     said += [f"{cap[:1].upper()}{cap[1:]}." for cap in list_caps(own)]
-    if places := list_changed_tests(own):
-        said.append(f"Old tests were changed: {list_some(places, _LISTED)}. {_SETTLE}")
+    if any(check.unsettled for check in own):
+        said.append(_SETTLE)
     if survivors := [one for check in own for one in check.survivors]:
         said.append(_SHARPEN + list_some(survivors, _LISTED))
     return " ".join(said) or _ADD_ONE

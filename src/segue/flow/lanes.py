@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from segue.domain.footprint import Footprint
 from segue.domain.waits import Claims
 
 
@@ -33,9 +34,9 @@ class Seats:
         """Whether another task may begin now."""
         return not self._free.locked()
 
-    async def take(self, task: str, place: int, paths: Sequence[str]) -> Seat:
+    async def take(self, task: str, place: int, footprint: Footprint) -> Seat:
         """Wait for a seat; `place` is the task's place in the plan."""
-        seat = Seat(self, task, place, paths)
+        seat = Seat(self, task, place, footprint)
         await seat.take()
         return seat
 
@@ -70,10 +71,10 @@ class Seats:
 class Seat:
     """A task's hold on the semaphore. While it waits for a usage limit or for its turn, others may work."""
 
-    def __init__(self, seats: Seats, task: str, place: int, paths: Sequence[str]) -> None:
+    def __init__(self, seats: Seats, task: str, place: int, footprint: Footprint) -> None:
         self.task, self.place = task, place
         self.is_held = False
-        self._seats, self._paths = seats, paths
+        self._seats, self._footprint = seats, footprint
 
     async def take(self) -> None:
         """Wait until the task may be worked on."""
@@ -99,8 +100,8 @@ class Seat:
 
     def holds_up(self, changed: Sequence[str]) -> bool:
         """Return whether a later task has to wait for this one that has changed these files."""
-        if not (changed and self._paths):
+        if not (changed and self._footprint.changes):
             return True
         claims = Claims()
-        claims.claim(self.task, self._paths)
-        return bool(claims.collide(changed))
+        claims.claim(self.task, self._footprint)
+        return bool(claims.collide(Footprint(touched=tuple(changed))))

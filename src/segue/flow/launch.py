@@ -47,7 +47,7 @@ from segue.flow.agents import AgentChain, ChosenAgent, Launcher, Series
 from segue.flow.budgets import BudgetWatch
 from segue.flow.endings import UNABLE, may_go_elsewhere
 from segue.flow.errors import ErrorRecorder
-from segue.flow.say import listening, once, take_said
+from segue.flow.say import listening, once, say, take_said
 from segue.flow.stuck import StuckRule, StuckWatch, look_at
 from segue.flow.watched import run_agent
 from segue.prompts.task import words_prompt
@@ -376,7 +376,8 @@ class LaunchAttempt:
 
     def _watch_for_circles(self, job: Job, emit: Callable[[Event], Awaitable[object]]) -> StuckWatch:
         rule, task = StuckRule(adopted=job.begun), self._series.task
-        return StuckWatch(rule, task, job.limits.stuck, emit, partial(look_at, job.workspace))
+        look, tell = partial(look_at, job.workspace), partial(say, self._launcher, task)
+        return StuckWatch(rule, task, job.limits.stuck, emit, look, tell)
 
     def _was_lost(self) -> bool:
         """Return whether another machine launched this agent: it cannot be adopted from here."""
@@ -420,7 +421,7 @@ class LaunchAttempt:
         if guard is None or not guarded:
             return outcome, ()
         label = f"{journal.run.id}/{self.key}".replace(" ", "-")
-        found, failure = await guard.after(self.key, series.about, label)
+        found, failure = await guard.after(self.key, series.about, label, outcome.duration)
         if found:
             await journal.emit(Tampered(series.task, found), self.key)
         inside = [one.text for one in found if one.subject == "submodule"]

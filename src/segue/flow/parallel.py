@@ -8,12 +8,13 @@ from pathlib import Path
 
 from segue.domain.errors import SegueError
 from segue.domain.events import TaskWaiting
+from segue.domain.footprint import find_footprint
 from segue.domain.kinds import with_kind
 from segue.domain.results import EndOutput, SnapshotOutput, read_as
 from segue.domain.run import StepState
 from segue.domain.schedule import Schedule
 from segue.domain.task import Task, TaskKind, TaskStatus, without_secrets
-from segue.domain.waits import paths_of, plan_waits
+from segue.domain.waits import plan_waits
 from segue.flow.context import Lanes, RunContext
 from segue.flow.gates import Gates
 from segue.flow.lanes import Seat
@@ -106,10 +107,10 @@ class SideBySide:
             except SegueError as gate:
                 self._error = self._error or gate
                 return
-            self._schedule.begin(task.key)
-            paths = paths_of(task, self._context.touched.get(task.key, ()))
-            seat = await self._lanes.seats.take(task.key, self._places[task.key], paths)
-            self._at_work[asyncio.create_task(self._work(task, seat))] = task
+            waited = self._schedule.begin(task.key)
+            footprint = find_footprint(task, self._context.touched.get(task.key, ()))
+            seat = await self._lanes.seats.take(task.key, self._places[task.key], footprint)
+            self._at_work[asyncio.create_task(self._work(task, seat, waited))] = task
 
     @property
     def _may_begin(self) -> bool:
@@ -122,13 +123,13 @@ class SideBySide:
         ready = [self._begun.pop(0)] if self._begun else self._schedule.ready(1)
         return self._tasks[ready[0]] if ready else None
 
-    async def _work(self, task: Task, seat: Seat) -> EndOutput:
+    async def _work(self, task: Task, seat: Seat, waited: tuple[str, str]) -> EndOutput:
         context = self._context
         try:
             if task.kind is not TaskKind.HUMAN:
                 context = await self._lanes.open(context, self._lane(task.key), seat)
             self._roots[task.key] = context.workspace.root
-            return await run_task(context, without_secrets(task, context.redact))
+            return await run_task(context, without_secrets(task, context.redact), waited)
         finally:
             seat.leave()
 

@@ -53,7 +53,9 @@ DIAGNOSTIC = Phase("diagnostic", "Diagnostic", within=("verify",))
 RESOLVE = Phase(
     "resolve", "Fix", Role.EXECUTE, edits=True, within=("check", "verify"), settings=("limits.resolutions",)
 )
-REPLAN = Phase("replan", "Replan", Role.PLAN, in_flows=True, after=("verify",), settings=())
+REPLAN = Phase(
+    "replan", "Replan", Role.PLAN, in_flows=True, after=("verify",), settings=("replan", "limits.replans")
+)
 INDEPENDENT = Phase(
     "independent", "Test independently", Role.TEST, in_flows=True, after=("execute", "check", "review")
 )

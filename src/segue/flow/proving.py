@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
-from segue.domain.kinds import keeps_behaviour
 from segue.domain.proof import CheckResult, CheckState, Level, Proof, Seal
+from segue.domain.same import keeps_behaviour
 from segue.domain.task import TaskKind
 from segue.flow.commit import hook_checks
 from segue.flow.context import RunContext
@@ -87,30 +87,32 @@ def level_of(
     """
     own = [check for check in checks if not check.of]
     weak = list(dict.fromkeys(weakness for check in own for weakness in check.weaknesses))
-    telling = [check for check in own if check.state is not CheckState.NOTHING and not _is_mute(check)]
-    if not telling:
+    said = [check for check in own if check.state is not CheckState.NOTHING and not _is_mute(check)]
+    if rejecting := [check.cap for check in own if check.state is CheckState.NOTHING and check.cap]:
+        return Level.CHANGED, [*rejecting, *weak]
+    if not said:
         nothing = [] if any(check.known for check in own) else ["there is nothing to check yet"]
         return Level.CHANGED, [*(nothing if checks else ["no checks ran"]), *weak]
-    sealed = [check for check in telling if check.seal is not Seal.NONE]
-    looking = [check for check in sealed or telling if idle or _looks(check, inert)]
+    sealed = [check for check in said if check.seal is not Seal.NONE]
+    looking = [check for check in sealed or said if idle or _looks(check, inert)]
     if mute and looking:
         return Level.CHANGED, ["only comments were changed, and a check may be silent because of them", *weak]
-    if places := list_changed_tests(own):
-        words = "old tests were changed, and their old versions fail"
-        return Level.CHANGED, [f"{words}: {list_some(places, _LISTED)}", *weak]
+    if off := [one.test for check in own for one in check.unsettled if one.off]:
+        return Level.CHANGED, [f"old tests fail, and were switched off: {list_some(off, _LISTED)}", *weak]
     if not looking:
         return Level.CHANGED, ["no check is known to exercise the change", *weak]
     if not sealed:
         return Level.CHANGED, ["the agent could touch what the checks rely on", *weak]
     caps = list_caps(sealed)
-    if any(check.proved and not check.caps for check in looking):
+    settled = not any(check.unsettled for check in sealed)
+    if settled and any(check.proving and not (check.cap or check.blunt) for check in looking):
         return (Level.INDEPENDENT if unseen else Level.TESTED), [*caps, *weak]
     return Level.CHECKED, [*(caps or [_NO_TEST]), *weak]
 
 
 def _looks(check: CheckResult, inert: bool) -> bool:
     # What sabotage of code shows says nothing about a change that is not code.
-    return bool(check.proved or check.repaired) if inert else check.exercises
+    return bool(check.proving or check.repaired) if inert else check.exercises
 
 
 def _is_mute(check: CheckResult) -> bool:
@@ -118,15 +120,20 @@ def _is_mute(check: CheckResult) -> bool:
     return check.scenario and not check.proved
 
 
-def list_changed_tests(checks: Sequence[CheckResult]) -> list[str]:
-    """Return where old tests were changed although nothing asks for it."""
-    found = (test for check in checks for test in check.unsettled)
-    return list(dict.fromkeys(f"{test.path}:{test.line}" if test.line else test.path for test in found))
-
-
 def list_caps(checks: Sequence[CheckResult]) -> list[str]:
     """Return why checks take a task no further than `checked`, in words; empty: nothing keeps it there."""
-    return list(dict.fromkeys(cap for check in checks for cap in check.caps))
+    found: dict[str, None] = {}
+    for check in checks:
+        if check.cap:
+            found[check.cap] = None
+        if check.unsettled:
+            places = [f"{one.path}:{one.line}" if one.line else one.path for one in check.unsettled]
+            found[f"tests that were there before were changed: {list_some(places, _LISTED)}"] = None
+        if check.blunt:
+            found[f"the tests cannot tell right from wrong: {check.blunt}"] = None
+        if check.proved and not check.proving:
+            found[f"the tests that prove it are flaky: {list_some(check.proved, _LISTED)}"] = None
+    return list(found)
 
 
 def is_enough(context: RunContext, state: TaskState, proof: Proof) -> PhaseEnd:
@@ -151,7 +158,7 @@ def reaches(
     `returned`: the task came from a pull request; `same`: it asks for other code that does the same. What has
     nothing to test, or nothing new, reaches what it can.
     """
-    if proof.is_accepted or proof.untestable:
+    if proof.is_accepted or (proof.untestable and (proof.judged or kind is TaskKind.DOCS)):
         return True
     highest = Level.CHECKED if returned or same else _HIGHEST.get(kind, required)
     return proof.level.rank >= min(required.rank, highest.rank)

@@ -58,7 +58,7 @@ async def _compare(
 ) -> list[_Change]:
     """Return what differs between two commits of what the agent has no say in."""
     touched = {one.path for one in await branches.repo.objects().changes(before, after)}
-    own = {task.key, *(one.key for one in context.source.tasks().tasks if one.status is TaskStatus.DONE)}
+    own = {task.key, *(one.key for one in context.source.look().tasks if one.status is TaskStatus.DONE)}
     changes = []
     for path, subject in context.contract.items():
         if path not in touched:

@@ -22,7 +22,6 @@ from segue.domain.scenario import Scenario, scenarios_in
 from segue.domain.task import Task, TaskKind, TaskStatus
 from segue.flow.context import RunContext
 from segue.flow.state import TaskState
-from segue.system import programs
 
 
 def scenarios_of(context: RunContext, task: Task) -> tuple[Scenario, ...]:
@@ -128,13 +127,8 @@ def _proofs_of(context: RunContext, task: Task) -> Iterator[EarlierProof]:
     for scenario in scenarios_of(context, task):
         yield EarlierProof(task.key, scenario.command, scenario)
     if task.kind is TaskKind.VERIFY_ONLY:
-        for argv in named_commands(task.text):
+        for argv in commands_in(task.text):
             yield EarlierProof(task.key, shlex.join(argv), argv=argv)
-
-
-def named_commands(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the commands that a text asks to run, if their programs are installed here."""
-    return tuple(argv for argv in commands_in(text) if "/" in argv[0] or programs.find_inside(argv[0]))
 
 
 def _is_checkpoint(context: RunContext, task: Task) -> bool:
@@ -205,13 +199,11 @@ def _proving_tests(context: RunContext, state: TaskState) -> Iterator[dict[str, 
     }
     may_go = may_go.union(state.own_tests.dropped, *(proof.dropped for proof in proofs))
     for task in known:
-        if (seen and (task.ended or 0) > seen) or task.proof is None:
+        if task.kind is TaskKind.TEST_FIRST or (seen and (task.ended or 0) > seen) or task.proof is None:
             continue
         tests: dict[str, set[str]] = {}
         for check in task.proof.checks:
             if not (check.scenario or check.of):
-                tests.setdefault(check.command, set()).update(
-                    {*check.proved}.difference(may_go, check.awaited)
-                )
+                tests.setdefault(check.command, set()).update(set(check.proving) - may_go)
         if any(tests.values()):
             yield {command: names for command, names in tests.items() if names}

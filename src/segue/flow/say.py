@@ -12,18 +12,31 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from segue.domain.errors import StoreFull
-from segue.domain.events import Delivery, Event, TaskCommented, WordsDelivered
+from segue.domain.events import SEGUE, Delivery, Event, TaskCommented, WordsDelivered
 from segue.domain.results import Nothing, StepFacts, StepResult
 from segue.domain.run import StepState
 from segue.flow.agents import Addressee, Launcher
 from segue.ports import Agent
+from segue.prompts.task import words_prompt
 from segue.store.database import EVERY_SECOND, Disconnected
+
+
+async def say(launcher: Launcher, task: str, text: str) -> bool:
+    """Tell the agent at work on a task something in Segue's own name, once; False where it cannot be told."""
+    addressee = launcher.addressees.get(task)
+    if addressee is None or addressee.how != "session":
+        return False
+    said = await launcher.journal.emit(TaskCommented(task, text, SEGUE, how="session"))
+    await launcher.journal.store()
+    addressee.tell({said.seq: text})
+    return True
 
 
 @asynccontextmanager
 async def listening(launcher: Launcher, task: str, agent: Agent, token: str) -> AsyncIterator[None]:
     """Take what people say about a task while the block runs its agent, and tell it where it can be told."""
     addressee = launcher.addressees[task] = Addressee(agent, token)
+    _tell_said(addressee, launcher.view.unheard(task))
     listens = asyncio.create_task(_listen(launcher, task, addressee))
     try:
         yield
@@ -45,11 +58,16 @@ def once(
     return emit_new
 
 
+def _tell_said(addressee: Addressee, said: Mapping[int, str]) -> None:
+    addressee.tell({number: words_prompt((text,)).text for number, text in said.items()})
+
+
 async def _listen(launcher: Launcher, task: str, addressee: Addressee) -> None:
     while True:
         with suppress(Disconnected, StoreFull):  # whoever works notices it, and decides
             await _take(launcher, task, await launcher.journal.wait(said_about(task)) or {}, addressee.how)
             await launcher.journal.store()
+            _tell_said(addressee, launcher.view.unheard(task))
             continue
         await asyncio.sleep(EVERY_SECOND)
 

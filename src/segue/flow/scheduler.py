@@ -97,7 +97,7 @@ class PendingTasks:
         self._given: set[str] = set()
         self._cut_off = _find_cut_off(context)
         self._begun = _find_begun(context)
-        self._version = -1
+        self._stamp: object = object()
         self._rest: list[Task] = []
 
     def next(self) -> Task | None:
@@ -116,18 +116,18 @@ class PendingTasks:
     @property
     def is_changed(self) -> bool:
         """Whether the source has changed since it was read last."""
-        return self._source.tasks().version != self._version
+        return self._source.stamp() != self._stamp
 
     def read(self) -> Sequence[Task]:
         """Return all tasks of the source as they are now."""
-        listing = self._source.tasks()
-        self._version = listing.version
-        return listing.tasks
+        tasks = self._source.tasks().tasks
+        self._stamp = self._source.stamp()
+        return tasks
 
     def put_back(self, key: str) -> None:
         """Give the task out once more if it is still in the plan."""
         self._given.discard(key)
-        self._version = -1
+        self._stamp = object()
 
     def wants(self, task: Task) -> bool:
         """Return whether the task is to be run; one marked as done just before a crash is ended too."""
@@ -162,7 +162,7 @@ class Tally:
         self._context = context
         self._failed: list[tuple[str, str]] = []
         self._place: Path | None = None
-        self._done = 0
+        self._in_a_row = self._done = 0
         self._refused = ""
         self.stuck: set[str] = set()
         """Tasks that failed, and those that wait for them."""
@@ -176,7 +176,7 @@ class Tally:
         if ending.replanned:
             return
         if ending.done:
-            self._done += 1
+            self._done, self._in_a_row = self._done + 1, 0
             return
         self._failed.append((task.key, ending.reason))
         self._place = self._place if len(self._failed) > 1 else place
@@ -184,11 +184,12 @@ class Tally:
             self.asked.add(task.key)
             return
         self.stuck.add(task.key)
+        self._in_a_row += 1
         policy = self._context.policy
         continues = policy.continue_after_failure
         if continues is None:
             continues = not self._context.cloud
-        self.is_enough |= not continues
+        self.is_enough |= not continues or self._in_a_row == policy.max_failures
 
     @property
     def may_reopen(self) -> list[str]:

@@ -61,6 +61,8 @@ class OwnTests(Struct, frozen=True):
     """The tree for which the agent was last told what fails: if it leaves that as it is, it insists."""
     contradicted: frozenset[str] = frozenset()
     """Tests that the work still contradicts, and nobody could decide who is right."""
+    repeats: bool = False
+    """Whether they ask for nothing but examples that the worker sees."""
 
 
 class TaskState(Struct):

@@ -22,8 +22,8 @@ from msgspec import Struct
 from segue.domain.amounts import format_duration
 from segue.domain.errors import WorkspaceError
 from segue.domain.events import AgentStuck, AgentText, AgentThought, AgentTool, AgentUsage, Event
-from segue.domain.exits import find_question
 from segue.domain.outcome import Failure, FailureKind
+from segue.domain.question import find_question
 from segue.system.git.repository import Repository
 
 _ROUNDS = 3
@@ -198,6 +198,10 @@ def _short(text: str) -> str:
 
 _PAUSE = 15.0
 """Seconds between two looks at an agent that prints nothing."""
+_ADVICE = (
+    "Segue has noticed that you turn in circles: {reason}. If you wait for something, wait in one command. "
+    "Otherwise try something else, or end and say what is missing."
+)
 
 
 async def look_at(folder: Path) -> str:
@@ -218,12 +222,14 @@ class StuckWatch:
         patience: float,
         emit: Callable[[Event], Awaitable[object]],
         look: Callable[[], Awaitable[str]],
+        tell: Callable[[str], Awaitable[bool]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`patience`: seconds until it is ended; 0: never."""
+        """`patience`: seconds until it is ended; 0: never. `tell` says something to the agent, if it can."""
         self._rule, self._task, self._patience = rule, task, patience
-        self._emit, self._look, self._clock = emit, look, clock
+        self._emit, self._look, self._tell, self._clock = emit, look, tell, clock
         self._since: float | None = None
+        self._told = False
         self._limit: asyncio.Timeout | None = None
         self.failure: Failure | None = None
         """Why the agent must be ended, once it must."""
@@ -252,7 +258,9 @@ class StuckWatch:
                 self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def _notice(self, reason: str) -> None:
-        await self._emit(AgentStuck(self._task, reason, False, self._patience or None))
+        if not self._told:
+            self._told = await self._tell(_ADVICE.format(reason=reason))
+        await self._emit(AgentStuck(self._task, reason, self._told, self._patience or None))
 
     @asynccontextmanager
     async def watching(self, limit: asyncio.Timeout, pause: float = _PAUSE) -> AsyncIterator[None]:

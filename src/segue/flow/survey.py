@@ -101,9 +101,9 @@ def written_first(context: RunContext) -> set[str]:
     return {
         test
         for one in context.view.tasks.values()
-        if one.proof is not None
+        if one.kind == TaskKind.TEST_FIRST and one.proof is not None
         for check in one.proof.checks
-        for test in check.awaited
+        for test in check.proved
     }
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
 from segue.domain.delivery import is_feedback
-from segue.domain.errors import CheckUnready, CredentialsError, SegueError, Unfinished
+from segue.domain.errors import CheckUnready, CredentialsError, Unfinished
 from segue.domain.events import NoticeGiven, TaskEnded, TaskMarked, TaskStarted
 from segue.domain.results import (
     EndOutput,
@@ -17,7 +17,7 @@ from segue.domain.results import (
     StepResult,
     read_as,
 )
-from segue.domain.task import Completion, Task, TaskKind, TaskStatus, text_digest
+from segue.domain.task import Completion, Task, TaskKind, TaskStatus
 from segue.domain.verdict import Action, Result, Verdict
 from segue.flow.accepting import accept_task
 from segue.flow.agents import TaskOverBudget
@@ -56,8 +56,11 @@ _MOST_SEALS = 3
 _SAID_MORE = Verdict(Result.PARTIAL, Action.RETRY, "The user has said more about the task.")
 
 
-async def run_task(context: RunContext, task: Task) -> EndOutput:
-    """Run the task to its end. Everything already journalled is not done again."""
+async def run_task(context: RunContext, task: Task, waited: tuple[str, str] = ("", "")) -> EndOutput:
+    """Run the task to its end. Everything already journalled is not done again.
+
+    `waited` is the task whose end let it begin, where several are worked on at once, and why it waited.
+    """
     end = f"task/{task.key}/end"
     decided = await take_words(context, task)
     if decided.skip:
@@ -68,13 +71,14 @@ async def run_task(context: RunContext, task: Task) -> EndOutput:
     await start_again(context, task, end)
     lane = context.lane.number if context.lane is not None else 0
     text = task.text if task.text.strip() != task.title.strip() else ""
-    begun = TaskStarted(task.key, task.title, task.kind, lane, text=text)
+    begun = TaskStarted(task.key, task.title, task.kind, lane, *waited, text=text)
     started = await context.journal.emit(begun)
     try:
         state = await start(context, task, started.ts, asked)
         if task.kind is not TaskKind.HUMAN:
             await _ask_checks(context, state)
             await begin_rung(context, state)
+        context.source.announce(task, context.journal.run.id)
         try:
             ended = await _run_phases(context, state)
         except TaskOverBudget as error:
@@ -101,7 +105,6 @@ async def run_task(context: RunContext, task: Task) -> EndOutput:
         replanned=ended.replanned,
         proof=ended.proof,
         note=await write_note(context, state) if ended.ok and not ended.skipped else None,
-        brought=() if ended.ok else tuple(map(context.redact, state.brought)),
     )
     await _end(context, state, ending, left, end)
     await context.emit(end_event(task.key, ending))
@@ -235,9 +238,9 @@ def _last_launch(context: RunContext, state: TaskState) -> LaunchOutput | None:
 async def _end(
     context: RunContext, state: TaskState, ending: EndOutput, left: LaunchOutput | None, key: str
 ) -> None:
-    """Mark the task in its source before the journal has its end: doing that again does no harm."""
+    """Write completion back first: doing that again does no harm, forgetting it would."""
     task = state.task
-    marked = TaskMarked(task.key, ending.done, skipped=ending.skipped, digest=text_digest(task.text))
+    marked = TaskMarked(task.key, ending.done, digest=context.source.fingerprint(task))
     seq = await context.emit(marked, key)
     done = TaskStatus.SKIPPED if ending.skipped else TaskStatus.DONE
     completion = Completion(
@@ -254,10 +257,9 @@ async def _end(
         error=None if ending.done else ending.reason,
         attempts=ending.attempts,
     )
-    try:
+    if ending.done:
         context.source.mark(task, completion)
-    except SegueError as error:  # the journal says what is done
-        text = f"How task {task.key} ended could not be written to its source: {error.message}"
-        await context.emit(NoticeGiven(text, task=task.key))
+    else:
+        context.source.record(task, completion)
     await context.journal.record(key, StepResult(ending.done, ending), StepFacts(task.key, "end"))
     remember(context, task.key)

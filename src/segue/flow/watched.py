@@ -82,7 +82,7 @@ async def _read_again(agent: Agent, job: Job, ended: Outcome) -> Outcome:
     """Return how a launch was ended, with what it used: most agents tell that at their end only."""
     last = ended
     if agent.can.reports_usage and not agent.can.cloud:
-        adopted = replace(job, begun=True)
+        adopted = replace(job, begun=True, hear=None)
         with suppress(SegueError, TimeoutError):
             async with asyncio.timeout(_REREAD), aclosing(agent.run(adopted)) as items:
                 async for item in items:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from segue.domain.events import NoticeGiven, TaskMarked
-from segue.domain.exits import ASKS, CANNOT, is_question
+from segue.domain.exits import CANNOT
+from segue.domain.question import ASKS, is_question
 from segue.domain.results import EndOutput, MoreOutput, Nothing, StepFacts, StepResult, WordsOutput, read_as
 from segue.domain.run import StepState
-from segue.domain.task import Completion, Task, TaskStatus, text_digest
+from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.aside import make_room
 from segue.flow.context import RunContext
 from segue.flow.say import said_about, take_said
@@ -123,7 +124,7 @@ async def skip_task(context: RunContext, task: Task, said: WordsOutput) -> EndOu
         await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
-        marked = TaskMarked(task.key, True, said.by, said.skip, True, text_digest(task.text))
+        marked = TaskMarked(task.key, True, said.by, said.skip, True, source.fingerprint(task))
         seq = await context.emit(marked, end)
         source.mark(task, Completion(TaskStatus.SKIPPED, journal.run.id, seq))
         await obey(context, task.key)

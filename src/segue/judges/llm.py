@@ -7,16 +7,30 @@ import os
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec.structs import replace
 
 from segue.domain.errors import AGAIN, CredentialsError, UnusableAnswer
 from segue.domain.task import Task
 from segue.domain.verdict import Evidence, Verdict
-from segue.judges.endpoint import KEPT, ModelMessage, ModelQuestion, QuestionRefused, ask_endpoint, failed
+from segue.judges.endpoint import (
+    EXTRA,
+    KEPT,
+    MISSING,
+    PREFIX,
+    ModelMessage,
+    ModelQuestion,
+    QuestionRefused,
+    ask_endpoint,
+    ask_vendor,
+    failed,
+    is_installed,
+)
 from segue.judges.options import JudgeSettings
 from segue.judges.verdict import read_verdict, schema_of
 from segue.ports import Problem
 from segue.prompts.judge import criteria_of, judge_again_prompt, judge_prompt
+from segue.system.extras import install_line
 from segue.system.http.client import LOOPBACK
 from segue.system.redact import Redactor
 from segue.system.services import Services
@@ -37,9 +51,10 @@ class LlmJudge:
         self._structured = True
 
     def check(self) -> list[Problem]:
-        """Report a missing key."""
-        local = urlsplit(self._options.base_url).hostname in LOOPBACK
-        if self._key or local or not self._options.api_key_env:
+        """Report a missing key, or a missing LiteLLM if the model needs it."""
+        if self._options.model.startswith(PREFIX):
+            return [] if is_installed() else [Problem(MISSING, install_line(EXTRA), 5)]
+        if self._key or not self._needs_key():
             return []
         name = self._options.api_key_env
         return [
@@ -59,21 +74,22 @@ class LlmJudge:
         task, evidence = self._clean_task(task), self._clean_evidence(evidence)
         most = self._options.max_evidence_bytes
         asked = judge_prompt(task, evidence, max_bytes=most, diagnostics=evidence.diagnostics)
-        messages = [{"role": "user", "content": asked.text}]
+        question = {"role": "user", "content": asked.text}
         schema = schema_of([one.key for one in criteria_of(task)], evidence.diagnostics is not None)
-        problem = ""
-        for _ in range(2):
-            text = self._clean(await self._ask(tuple(messages), schema))
-            try:
-                return read_verdict(text, task, evidence, most)
-            except UnusableAnswer as error:
-                problem = str(error)
-            messages.append({"role": "assistant", "content": text or "(nothing)"})
-            messages.append({"role": "user", "content": judge_again_prompt(problem).text})
-        raise failed(
-            f"The judge {self._options.model} gave no usable answer, asked twice: {problem}",
-            f"To ask again, {AGAIN}; or set judge.model to a stronger model",
-        )
+        first = self._clean(await self._ask((question,), schema))
+        try:
+            return read_verdict(first, task, evidence, most)
+        except UnusableAnswer as problem:
+            again = {"role": "user", "content": judge_again_prompt(str(problem)).text}
+        said = {"role": "assistant", "content": first or "(nothing)"}
+        second = self._clean(await self._ask((question, said, again), schema))
+        try:
+            return read_verdict(second, task, evidence, most)
+        except UnusableAnswer as problem:
+            raise failed(
+                f"The judge {self._options.model} gave no usable answer, asked twice: {problem}",
+                f"To ask again, {AGAIN}; or set judge.model to a stronger model",
+            ) from None
 
     async def _ask(self, messages: tuple[ModelMessage, ...], schema: dict[str, Any]) -> str:
         """Ask for structured output, or for any form if the endpoint refuses."""
@@ -93,10 +109,16 @@ class LlmJudge:
         return answer
 
     async def _call(self, question: ModelQuestion) -> str:
+        if self._options.model.startswith(PREFIX):
+            return await ask_vendor(self._options, question, self._clean)
         problems = self.check()
         if problems:
             raise CredentialsError(problems[0].message, kept=KEPT, hint=problems[0].fix)
         return await ask_endpoint(self._options, self._key, question, self._clean)
+
+    def _needs_key(self) -> bool:
+        local = urlsplit(self._options.base_url).hostname in LOOPBACK
+        return bool(self._options.api_key_env) and not local
 
     def _clean(self, text: str) -> str:
         """Remove secrets, and the halves of characters that no endpoint accepts."""
@@ -111,7 +133,9 @@ class LlmJudge:
             evidence,
             diff=self._clean(evidence.diff),
             files=tuple(map(self._clean, evidence.files)),
-            checks=tuple(replace(check, output=self._clean(check.output)) for check in evidence.checks),
+            checks=tuple(
+                msgspec.structs.replace(check, output=self._clean(check.output)) for check in evidence.checks
+            ),
             summary=self._clean(evidence.summary),
             context=self._clean(evidence.context),
         )

@@ -11,7 +11,7 @@ class JudgeSettings(Options, frozen=True):
     """The table `[judge]`."""
 
     model: Text = "gpt-4o-mini"
-    """The model that judges."""
+    """The model that judges; `litellm/NAME` is called through LiteLLM."""
     base_url: WebAddress = "https://api.openai.com/v1"
     """The address of the OpenAI-compatible endpoint."""
     api_key_env: str = "OPENAI_API_KEY"

@@ -1,4 +1,4 @@
-"""Turns a judge's answer into a verdict: quotes are verified and the result is computed here."""
+"""Turns a judge's answer into a verdict: `verdict_of` verifies the quotes and computes the result itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from segue.domain.task import Task
 from segue.domain.text import find_object
 from segue.domain.verdict import CONTESTED, Action, CriterionVerdict, Evidence, Result, Verdict
 from segue.judges.checks import combine, result_of
-from segue.judges.quotes import Quotable
+from segue.judges.quotes import Quotable, Worth
+from segue.prompts.assemble import WHOLE_TASK, task_text
 from segue.prompts.judge import MAX_BYTES, criteria_of, quotable
 
 _LONGEST = 200_000
@@ -79,7 +80,7 @@ def read_answer(text: str, keys: Sequence[str], actions: bool = False) -> JudgeA
         raise UnusableAnswer(f"The action {answer.action!r} is not one of {', '.join(CHOICES)}.")
     order = {key: place for place, key in enumerate(keys)}
     ordered = sorted(answer.criteria, key=lambda entry: order[entry.key])
-    return replace(answer, criteria=ordered)
+    return msgspec.structs.replace(answer, criteria=ordered)
 
 
 def _strip(value: Any) -> Any:
@@ -109,40 +110,68 @@ def _locate(error: msgspec.ValidationError) -> str:
     return f"{place.rstrip('`')}: {message}." if place else f"{message}."
 
 
-def read_verdict(text: str, task: Task, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:
-    """Return the verdict in a judge's answer; raises UnusableAnswer.
+_DECEIVED = "the quotes are lines that the work removed, or remarks for readers; quote what the work does"
 
-    It passes only if every criterion has a real quote and every check passed.
-    """
+
+def read_verdict(text: str, task: Task, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:
+    """Read the answer of whoever judges a task; raises UnusableAnswer."""
     keys = [criterion.key for criterion in criteria_of(task)]
-    answer = read_answer(text, keys, evidence.diagnostics is not None)
-    shown = Quotable(*quotable(evidence, max_bytes))
-    criteria = [_weigh(entry, shown) for entry in answer.criteria]
-    verdict = combine(_conclude(criteria), evidence.checks)
-    wish = Action(answer.action) if answer.action else Action.RETRY
-    if verdict.result is Result.PASS or wish is Action.PROCEED:
-        wish = verdict.action
+    return verdict_of(read_answer(text, keys, evidence.diagnostics is not None), task, evidence, max_bytes)
+
+
+def verdict_of(answer: JudgeAnswer, task: Task, evidence: Evidence, max_bytes: int = MAX_BYTES) -> Verdict:
+    """Return the verdict; it passes only if every criterion has a real quote and every check passed.
+
+    Raises UnusableAnswer if it rests on what is gone or on remarks: who was taken in twice has not decided.
+    """
+    seen = Quotable(*quotable(evidence, max_bytes))
+    asked = {one.key: task.text if one.text == WHOLE_TASK else one.text for one in criteria_of(task)}
+    worth = {
+        entry.key: seen.weigh(
+            entry.evidence or "",
+            asked[entry.key],
+            task_text(task),
+            about_changes=entry.key == CONTESTED,
+        )
+        for entry in answer.criteria
+        if entry.met
+    }
+    deceived = [key for key, one in worth.items() if one in (Worth.REMOVED, Worth.ADDRESSED)]
+    if len(deceived) > 1:
+        raise UnusableAnswer(f"{', '.join(deceived)}: {_DECEIVED}.")
+    criteria = [_weighed(entry, worth.get(entry.key)) for entry in answer.criteria]
+    verdict = combine(_verdict(criteria), evidence.checks)
+    wish = Action(answer.action) if answer.action else None
     return replace(
         verdict,
-        action=wish,
+        action=_decide(verdict.result, wish),
         request=answer.request or "",
         caveats=tuple(caveat for caveat in answer.caveats or () if caveat.strip()),
     )
 
 
-def _weigh(entry: CriterionAnswer, shown: Quotable) -> CriterionVerdict:
+def _decide(result: Result, wish: Action | None) -> Action:
+    """Return PROCEED for a pass and never otherwise; for the rest the judge's wish counts."""
+    if result is Result.PASS:
+        return Action.PROCEED
+    return Action.RETRY if wish in (None, Action.PROCEED) else wish
+
+
+def _weighed(entry: CriterionAnswer, worth: Worth | None) -> CriterionVerdict:
     """Count a criterion as met only if its quote shows it."""
-    quote = entry.evidence or ""
-    why = shown.refuse(quote, about_changes=entry.key == CONTESTED) if entry.met else ""
-    if why:
-        return CriterionVerdict(entry.key, False, f"the quoted evidence does not count, {why}: {quote}")
-    return CriterionVerdict(entry.key, entry.met, quote)
+    words = entry.evidence or ""
+    if worth in (None, Worth.REAL):
+        return CriterionVerdict(entry.key, entry.met, words)
+    return CriterionVerdict(entry.key, False, f"the quoted evidence does not count, {worth}: {words}")
 
 
-def _conclude(criteria: Sequence[CriterionVerdict]) -> Verdict:
+def _verdict(criteria: Sequence[CriterionVerdict]) -> Verdict:
     result = result_of(criteria)
     if result is Result.PASS:
         return Verdict(result, Action.PROCEED, f"All criteria are met: {len(criteria)}.", tuple(criteria))
-    unmet = [one for one in criteria if not one.met]
-    missing = [f"{one.key} ({one.evidence})" if one.evidence else one.key for one in unmet]
+    missing = [_describe(criterion) for criterion in criteria if not criterion.met]
     return Verdict(result, Action.RETRY, f"Not met: {'; '.join(missing)}", tuple(criteria))
+
+
+def _describe(criterion: CriterionVerdict) -> str:
+    return f"{criterion.key} ({criterion.evidence})" if criterion.evidence else criterion.key

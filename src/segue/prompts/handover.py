@@ -13,7 +13,7 @@ _MOST_TASKS = 10
 _MOST_FILES = 8
 
 
-def describe_handover(known: Mapping[str, WorkNote], task: Task, size: int = 4096) -> str:
+def describe_handover(known: Mapping[str, WorkNote], task: Task, size: int) -> str:
     """Describe what other tasks did: those it waits for, those whose files it names, the last ones.
 
     It takes at most `size` bytes; what does not fit is left out from the end, the files of a task last.

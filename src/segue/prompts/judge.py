@@ -126,7 +126,7 @@ def _describe_end(check: CheckResult) -> str:
     ended = _NOT_RUN if check.exit_code is None else f"exit code {check.exit_code}"
     if check.state is None:
         return ended
-    said = [f"{check.state} ({check.seal}; {ended})", check.reason]
+    said = [f"{check.state} ({check.seal}; {ended})", check.environment, check.reason]
     if check.proved:
         said.append(f"failed before the change and pass now: {', '.join(check.proved[:20])}")
     if check.noticed is False:

@@ -127,12 +127,10 @@ def execute_prompt(
     earlier: str = "",
     comments: Iterable[str] = (),
     tried: str = "",
-    notes: str = "",
 ) -> Prompt:
     """Ask to complete one task and to leave the commit to Segue.
 
-    `earlier` is what other tasks did, `comments` what people said about the task, `notes` the results of
-    searches and diagnostic commands.
+    `earlier` is what other tasks did, `comments` what people said about the task.
     """
     blocks = {
         "context": context,
@@ -141,7 +139,6 @@ def execute_prompt(
         "earlier": earlier,
         "plan": plan,
         "tried": tried,
-        "notes": notes,
         "feedback": feedback,
     }
     instructions = _EXECUTE.format(rules=house_rules(cloud), sealed=_SEALED, way_out=OFFER)

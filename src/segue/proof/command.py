@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from segue.domain.errors import ToolMissing
+from segue.proof.disguise import Disguise
 from segue.proof.runners import Ended
+from segue.system.opened import OpenedFiles
 from segue.system.process.capture import Captured, TookTooLong
 
 KEPT_OUTPUT = 8 * 1024**2
 """Bytes of a command's output that are kept."""
+SHARED_OBJECTS = ".git/shared"
+"""Where a tree with a git folder of its own has git's objects."""
 
 
 class TreeCommand(Struct, frozen=True):
@@ -29,32 +32,26 @@ class TreeCommand(Struct, frozen=True):
     timeout: float
     inputs: Mapping[str, Path] = field(default_factory=dict)
     """Folders of dependencies by their path in the tree."""
+    built_at: Path | None = None
+    """Where dependencies were installed, if that was in another folder."""
     guarded: Sequence[str] = ()
-    """Files of which is noticed whether the command writes them."""
+    """Files that the command must not change."""
+    is_open: bool = False
+    """Whether nothing keeps it from doing so, and it is only noticed."""
     readable: Sequence[Path] = ()
     writable: Sequence[Path] = ()
     objects: Path | None = None
     """Git's objects, where the tree has a git folder of its own, which reads them as `.git/shared`."""
+    watched: Collection[str] = ()
+    """Files of the tree of which is noticed whether they are opened."""
+    disguise: Disguise = Disguise.WATCHED
 
 
-async def run_noticing(running: Awaitable[Captured], order: TreeCommand) -> Ended:
-    """Return how a command ends, and which of the guarded files it has written."""
-    before = _note(order)
-    ended = await _bound(running)
-    after = _note(order)
-    return replace(ended, changed=tuple(path for path in before if before[path] != after[path]))
-
-
-def _note(order: TreeCommand) -> dict[str, tuple[int, int]]:
-    """Return facts about files that no program can forge."""
-    found = {}
-    for path in order.guarded:
-        try:
-            facts = os.lstat(order.tree / path)
-            found[path] = facts.st_ino, facts.st_ctime_ns
-        except OSError:
-            found[path] = 0, 0
-    return found
+async def run_bounded(running: Awaitable[Captured], order: TreeCommand) -> Ended:
+    """Return how a command ends, and which of the watched files it has opened."""
+    with OpenedFiles(order.tree, order.watched) as opened:
+        ended = await _bound(running)
+    return replace(ended, opened=opened.found)
 
 
 async def _bound(running: Awaitable[Captured]) -> Ended:

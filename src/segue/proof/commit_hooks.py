@@ -17,17 +17,18 @@ from msgspec.structs import replace
 from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState
 from segue.domain.source import HookedFile, HookRun
 from segue.domain.text import cut_tail
+from segue.proof.command import SHARED_OBJECTS
 from segue.proof.compose import Comparison, Composed, Recipe
 from segue.proof.execute import Prepared, Sandbox, SealOptions, environment
-from segue.proof.git_copy import SHARED_OBJECTS, GitSource, make_git
+from segue.proof.git_copy import GitSource, make_git
+from segue.proof.obstacles import find_network, find_obstacle, last_line, last_lines
 from segue.proof.paths import Classifier, find_named
 from segue.proof.runs import Observed
-from segue.proof.survey import find_obstacle, last_line, last_lines
 from segue.proof.trees import TreeEntry, list_tree, read_text
 from segue.system.beneath import Beneath, UnsafeFile
 from segue.system.files import private_folder, read_start, write_atomic
 from segue.system.git.objects import Objects
-from segue.system.sandbox.places import program_places
+from segue.system.isolation.places import program_places
 
 COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg")
 """Those that decide about a commit before it is made, in the order in which git runs them."""
@@ -175,6 +176,7 @@ class HookCheck(Struct, frozen=True):
     objects: Objects
     git_dir: Path
     options: SealOptions
+    modules: frozenset[str] = frozenset()
 
     async def run(self, place: Sandbox, commit: Commit) -> HookRun | None:
         """Return what the hooks say about a commit; None: there are none."""
@@ -183,13 +185,12 @@ class HookCheck(Struct, frozen=True):
             return None
         head = await list_tree(self.objects, commit.tree)
         comparison = Comparison(self.objects, await self._classify(base, head), base, head)
-        await comparison.load()
-        composed = replace(comparison.compose(Recipe("head", "head")), guarded=())
+        composed = replace(await comparison.compose(Recipe("head", "head")), guarded=())
         seen = await self._try(place, commit, composed, head)
         if not seen.name:
             return None
         result = CheckResult(f"{seen.name} hook", seen.code, seen.output, CheckState.PASSED)
-        result = replace(result, weaknesses=(NOT_EXERCISED,), changed=comparison.control_changed())
+        result = replace(result, weaknesses=(NOT_EXERCISED,), changed=await comparison.control_changed())
         if seen.code != 0:
             state, reason = await self._explain(place, commit, seen, base)
             known = (result.command,) if state is CheckState.NOTHING else ()
@@ -218,7 +219,7 @@ class HookCheck(Struct, frozen=True):
         named = await find_named(("sh", *scripts, *words), {**head, **base}.keys(), read)
         # What a hook is made of decides about a commit: none of it is a test that a task may change.
         globs = (*self.options.control_files, *_SETTINGS, f"{self.hooks.place}/**", *named)
-        return Classifier(named, globs)
+        return Classifier(named, globs, self.modules)
 
     def _lead(self, link: Path) -> str:
         """Return the file of the work tree that a kept hook is a link to."""
@@ -301,7 +302,8 @@ class HookCheck(Struct, frozen=True):
             return f"it took longer than check_timeout = {self.options.timeout:g} s"
         if seen.code != 0 and not seen.began:
             return last_line(seen.output)
-        return ""
+        closed = find_network(seen.output.splitlines()) if seen.code and not self.options.network else ""
+        return f"it needs the network: {closed[:300]}" if closed else ""
 
 
 def _started(text: str, base: Mapping[str, TreeEntry]) -> list[str]:

@@ -10,17 +10,22 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, field
 
-from segue.proof.paths import Classifier, PathKind, is_helper_name, is_test_name
-from segue.proof.trees import TreeEntry, find_mentions, read_files
+from segue.proof.doctests import with_old_examples
+from segue.proof.makefiles import merge_makefile
+from segue.proof.mentions import language
+from segue.proof.paths import MAKEFILES, Classifier, PathKind
+from segue.proof.trees import TreeEntry, read_text
 from segue.system.git.objects import Objects
 
 _HEADER = re.compile(r"^\[\[?\s*(.+?)\s*\]?\]\s*(?:[#;].*)?$")
-_BUILDERS = r"poetry|uv|pdm|hatch|flit|setuptools\w*|maturin|scikit-build|meson-python|pixi|rye"
+_BUILDERS = r"poetry|uv|pdm|hatch|flit|setuptools\w*|maturin|scikit-build|meson-python|cibuildwheel|pixi|rye"
 """Tools whose tables say what the product is made of; those of others say how it is checked."""
 _PYPROJECT = re.compile(
     rf"tool\.(?!(?:{_BUILDERS})\b).*|project\.entry-points\.[\"']?pytest11[\"']?(?:\..*)?"
@@ -36,12 +41,14 @@ _KEYS = (
 )
 
 
-def merge_control(path: str, base: str, head: str) -> str | None:
+def merge_control(path: str, base: str, head: str, goals: Collection[str] = ()) -> str | None:
     """Return the head's text with the base's control sections; None if they cannot be distinguished.
 
-    An empty text stands for a file that does not exist.
+    An empty text stands for a file that does not exist; `goals` are what a Makefile is asked to make.
     """
     name = path.rpartition("/")[2]
+    if name in MAKEFILES:
+        return merge_makefile(base, head, goals)
     try:
         return _MERGERS[name](base, head) if name in _MERGERS else None
     except (ValueError, configparser.Error, RecursionError):
@@ -131,13 +138,25 @@ _MERGERS: dict[str, Callable[[str, str], str | None]] = {
 }
 
 
+_NOTHING_FIXED: Mapping[str, str] = MappingProxyType({})
+
+
+class Control(StrEnum):
+    """Whose control files, and control sections of other files, a tree has."""
+
+    BASE = "base"
+    ADDED = "base and those that the head adds"
+    HEAD = "head"
+
+
 class Recipe(Struct, frozen=True):
-    """What a tree is made of: each part from the `base` or the `head`."""
+    """What a tree is made of."""
 
     code: str
+    """`base` or `head`."""
     tests: str
-    control: str = "base"
-    """Control files, and the control sections of other files."""
+    """`base` or `head`."""
+    control: Control = Control.BASE
 
 
 class Composed(Struct, frozen=True):
@@ -145,23 +164,24 @@ class Composed(Struct, frozen=True):
 
     entries: Mapping[str, TreeEntry]
     texts: Mapping[str, bytes] = field(default_factory=dict)
-    """Content that is in no object: merged and broken files."""
+    """Content that is in no object: merged and sabotaged files."""
     guarded: tuple[str, ...] = ()
     """Tests and control files, which the check must not change."""
     tests: tuple[str, ...] = ()
+    is_open: bool = False
+    """Whether it is only noticed if the check changes them."""
 
     def leave_out(self, paths: Collection[str]) -> Composed:
         """Return the tree without these files."""
+        if not paths:
+            return self
         return Composed(
             {path: entry for path, entry in self.entries.items() if path not in paths},
             {path: text for path, text in self.texts.items() if path not in paths},
             tuple(path for path in self.guarded if path not in paths),
             tuple(path for path in self.tests if path not in paths),
+            self.is_open,
         )
-
-    def replace(self, texts: Mapping[str, bytes]) -> Composed:
-        """Return the tree with other texts in the place of some files."""
-        return Composed(self.entries, {**self.texts, **texts}, self.guarded, self.tests)
 
 
 class Comparison:
@@ -173,93 +193,128 @@ class Comparison:
         classifier: Classifier,
         base: Mapping[str, TreeEntry],
         head: Mapping[str, TreeEntry],
+        texts: Mapping[str, str] = _NOTHING_FIXED,
     ) -> None:
-        self._objects, self.base, self.head = objects, base, head
+        """`texts` are files of the base that are as no object is."""
+        self.objects, self._texts = objects, texts
+        self.base, self.head = base, head
         paths = {**base, **head}
-        self.kinds = {path: classifier.kind(path) for path in paths}
-        self.differing = sorted(path for path in paths if base.get(path) != head.get(path))
-        self._texts: dict[str, bytes] = {}
-
-    async def load(self) -> None:
-        """Read what differs, and find out which files called like helpers are used by tests only."""
-        sides = (self.base, self.head)
-        wanted = [
-            side[path].id for path in self.differing for side in sides if path in side and side[path].is_file
-        ]
-        self._texts = await read_files(self._objects, wanted)
-        for path in self.changed(PathKind.CODE):
-            if is_helper_name(path):
-                side = self.base if path in self.base else self.head
-                product = {
-                    name: entry
-                    for name, entry in side.items()
-                    if self.kinds[name] is PathKind.CODE
-                    and not is_helper_name(name)
-                    and not is_test_name(name)
-                }
-                stem = path.rpartition("/")[2].partition(".")[0]
-                if not await find_mentions(self._objects, product, [stem]):
-                    self.kinds[path] = PathKind.TEST
+        self.hints = {path: classifier.kind(path, path not in base) for path in paths}
+        """What the names of the files suggest."""
+        self.kinds = dict(self.hints)
+        """What they are, as far as is known."""
+        self.goals: Collection[str] = ()
+        """The words of the command, among which may be targets of a Makefile."""
+        self.is_open = False
+        """Whether tests of the base write to files of the tests."""
+        self.mixed: set[str] = set()
+        """Product files with tests inside of them, which the base has as well."""
+        self.differing = sorted(path for path in paths if base.get(path) != head.get(path) or path in texts)
 
     def changed(self, *kinds: PathKind) -> tuple[str, ...]:
         """Return the paths of these kinds that differ."""
         return tuple(path for path in self.differing if self.kinds[path] in kinds)
 
-    def text(self, side: str, path: str) -> str:
-        """Return a file that differs, of the base or the head, as text; empty if it does not exist there."""
-        entry = (self.base if side == "base" else self.head).get(path)
-        return self._texts.get(entry.id, b"").decode("utf-8", "replace") if entry is not None else ""
+    def added(self, *kinds: PathKind) -> tuple[str, ...]:
+        """Return the paths of these kinds that only the head has."""
+        return tuple(path for path in self.changed(*kinds) if path not in self.base)
 
-    def texts(self, *kinds: PathKind) -> dict[str, tuple[str, str]]:
-        """Return the files of these kinds that differ, before and after."""
-        return {path: (self.text("base", path), self.text("head", path)) for path in self.changed(*kinds)}
+    def changed_tests(self) -> tuple[str, ...]:
+        """Return the files with tests that differ, those that are product as well included."""
+        return tuple(sorted({*self.changed(PathKind.TEST), *self.mixed}))
 
-    def control_changed(self) -> tuple[str, ...]:
+    async def control_changed(self) -> tuple[str, ...]:
         """Return the control files that differ: of merged files, those whose control sections differ."""
-        merged = self.texts(PathKind.MERGED)
-        found = [
-            path
-            for path, (base, head) in merged.items()
-            if merge_control(path, base, head) != merge_control(path, head, head)
-        ]
-        return tuple(sorted((*self.changed(PathKind.CONTROL), *found)))
+        found = list(self.changed(PathKind.CONTROL, PathKind.SHADOW))
+        for path in self.changed(PathKind.MERGED):
+            base, head = await self.text("base", path), await self.text("head", path)
+            if self._merge_texts(path, base, head) != self._merge_texts(path, head, head):
+                found.append(path)
+        return tuple(sorted(found))
 
-    def compose(self, recipe: Recipe) -> Composed:
-        """Return the files of a tree."""
+    async def compose(self, recipe: Recipe, fixed: Mapping[str, str] = _NOTHING_FIXED) -> Composed:
+        """Return the files of a tree; `fixed` says of some from which side they are, whatever they are."""
         entries: dict[str, TreeEntry] = {}
         texts: dict[str, bytes] = {}
-        sides = {"base": self.base, "head": self.head}
-        wanted = {PathKind.TEST: recipe.tests, PathKind.CONTROL: recipe.control}
         for path, kind in self.kinds.items():
+            if path in fixed:
+                side = self.base if fixed[path] == "base" else self.head
+                entries |= {path: side[path]} if path in side else {}
+                continue
+            if path in self.mixed and recipe.code != recipe.tests:
+                texts[path] = await self._with_examples(path, recipe)
+                entries[path] = self.base[path]
+                continue
+            if kind is PathKind.SHADOW and recipe.control is not Control.HEAD:
+                continue
             if kind is PathKind.MERGED and path in self.differing:
-                text = self._merge(path, recipe)
-                if text.strip():
-                    texts[path], entries[path] = text, self.head.get(path) or self.base[path]
-            elif path in (source := sides[wanted.get(kind, recipe.code)]):
+                texts[path] = await self._merge(path, recipe)
+                entries[path] = self.head.get(path) or self.base[path]
+                continue
+            source = self.base if self._side(path, kind, recipe) == "base" else self.head
+            if path in source:
                 entries[path] = source[path]
-        guarded = self._remove_conflicts(entries)
+        for path in [path for path, text in texts.items() if not text.strip()]:
+            del texts[path], entries[path]
+        guarded = self._without_conflicts(entries)
         tests = tuple(path for path in entries if self.kinds[path] is PathKind.TEST)
-        return Composed(entries, texts, guarded, tests)
+        return Composed(entries, texts, guarded, tests, self.is_open)
 
-    def _merge(self, path: str, recipe: Recipe) -> bytes:
+    async def _with_examples(self, path: str, recipe: Recipe) -> bytes:
+        code, tests = await self.text(recipe.code, path), await self.text(recipe.tests, path)
+        return with_old_examples(tests, code).encode("utf-8", "surrogateescape")
+
+    def _merge_texts(self, path: str, base: str, head: str) -> str | None:
+        return merge_control(path, base, head, self.goals)
+
+    def _side(self, path: str, kind: PathKind, recipe: Recipe) -> str:
+        if kind is PathKind.TEST:
+            return recipe.tests
+        if kind is PathKind.CONTROL:
+            if recipe.control is Control.HEAD:
+                return "head"
+            return "head" if recipe.control is Control.ADDED and path not in self.base else "base"
+        return recipe.code
+
+    async def _merge(self, path: str, recipe: Recipe) -> bytes:
         """Return one side's file with the control sections of one side; if that fails, the latter's file."""
-        control, code = self.text(recipe.control, path), self.text(recipe.code, path)
-        merged = merge_control(path, control, code)
-        if merged is not None and merged == merge_control(path, code, code):
-            return code.encode("utf-8", "surrogateescape")
-        return (control if merged is None else merged).encode("utf-8", "surrogateescape")
+        base = await self.text("base", path)
+        ours = recipe.control is Control.BASE or (
+            recipe.control is Control.ADDED
+            and self._merge_texts(path, base, "") != self._merge_texts(path, "", "")
+        )
+        control = base if ours else await self.text("head", path)
+        code = await self.text(recipe.code, path)
+        if self._merge_texts(path, control, code) == self._merge_texts(path, code, code) is not None:
+            return code.encode()
+        merged = self._merge_texts(path, control, code)
+        return (control if merged is None else merged).encode()
 
-    def _remove_conflicts(self, entries: dict[str, TreeEntry]) -> tuple[str, ...]:
-        """Remove files that are where tests and control files have a folder; return the latter."""
-        kinds = (PathKind.TEST, PathKind.CONTROL)
-        guarded = [path for path in entries if self.kinds[path] in kinds]
+    async def text(self, side: str, path: str) -> str:
+        """Return a file of the base or the head as text; empty if it does not exist."""
+        if side == "base" and path in self._texts:
+            return self._texts[path]
+        return await read_text(self.objects, self.base if side == "base" else self.head, path)
+
+    def _without_conflicts(self, entries: dict[str, TreeEntry]) -> tuple[str, ...]:
+        """Remove files that stand where guarded files have a folder; return the guarded files."""
+        guarded = [path for path in entries if self._is_guarded(path)]
         folders = {path[:end] for path in guarded for end in _slashes(path)}
         for path in [path for path in entries if path in folders]:
             del entries[path]
         files = set(guarded) & set(entries)
         for path in [path for path in entries if any(path[:end] in files for end in _slashes(path))]:
             del entries[path]
-        return tuple(path for path in guarded if path in entries and entries[path].is_file)
+        return tuple(
+            path
+            for path in guarded
+            if path in entries and not (entries[path].is_link or entries[path].is_module)
+        )
+
+    def _is_guarded(self, path: str) -> bool:
+        """Return whether a check must not write a file; what only its use shows to be data, it may."""
+        kinds = (PathKind.TEST, PathKind.CONTROL)
+        return self.kinds[path] in kinds and (self.hints[path] in kinds or bool(language(path)))
 
 
 def _slashes(path: str) -> list[int]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from segue.proof.independent import is_in
+from segue.proof.mutation.mutate import Files, hollow_out, make_mutants
 from segue.proof.report import CaseResult, Reason, Report, TestOutcome
 from segue.proof.runs import Observed
 
+_MUTANTS = 3
 _UNLOADED = "cannot be loaded"
 _CHANCE = "ends differently each time"
 _PASSES = "passes without the work"
 
+RunBroken = Callable[[Mapping[str, bytes], Collection[str]], Awaitable[Observed]]
+"""Runs the check with some texts replaced; only these tests of it."""
 
 _NAMES = re.compile(
     r"cannot import name ['\"](?P<imported>\w+)['\"](?: from ['\"](?P<source>[\w.]+))?"
@@ -30,14 +36,19 @@ _NAMES = re.compile(
 _PLACES = ("source", "owner", "file", "package")
 
 
-def find_unusable(first: Observed, second: Observed, files: Collection[str]) -> dict[str, str]:
-    """Return the tests in files that show nothing, each with the reason, from two runs without the work."""
+def find_unusable(
+    first: Observed, second: Observed, files: Collection[str], *, may_pass: bool = False
+) -> dict[str, str]:
+    """Return the tests in files that show nothing, each with the reason, from two runs without the work.
+
+    `may_pass`: the work must do what was done before.
+    """
     found: dict[str, str] = {}
     for case in _cases(first.report, files):
         again = second.report.tests.get(case.id) if second.report is not None else None
         if again is None or again.outcome is not case.outcome:
             found[case.id] = _CHANCE
-        elif case.outcome is TestOutcome.PASSED:
+        elif case.outcome is TestOutcome.PASSED and not may_pass:
             found[case.id] = _PASSES
         elif case.reason is Reason.SYNTAX:
             found[case.file or case.id if case.whole_file else case.id] = _UNLOADED
@@ -96,6 +107,28 @@ def is_given(name: str, words: str, names: str = "") -> bool:
 
 def _has(word: str, text: str) -> bool:
     return re.search(rf"(?<![\w]){re.escape(word)}(?![\w])", text) is not None
+
+
+async def find_lucky(run: RunBroken, files: Files, tests: Sequence[str]) -> tuple[str, ...]:
+    """Return the tests that pass whatever the work does: as nothing, and as each of a few mutants."""
+    empty = await asyncio.to_thread(hollow_out, files)
+    if not empty or not tests:
+        return ()
+    left = _passing(await run(empty, tests), tests)
+    if not left:
+        return ()
+    seed = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()
+    mutants = (await asyncio.to_thread(make_mutants, files, seed, _MUTANTS)).others
+    for mutant in mutants[:_MUTANTS]:
+        left = _passing(await run({mutant.path: mutant.text}, left), left)
+        if not left:
+            break
+    return tuple(left)
+
+
+def _passing(seen: Observed, tests: Sequence[str]) -> list[str]:
+    passed = seen.report.ids(TestOutcome.PASSED) if seen.report is not None else frozenset()
+    return [test for test in tests if test in passed]
 
 
 def _cases(report: Report | None, files: Collection[str]) -> list[CaseResult]:

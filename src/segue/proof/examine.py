@@ -1,488 +1,615 @@
-"""Examine one check of one task: run it on the trees that are needed, and conclude from that."""
+"""Examine one check of one task: run it on the trees that are needed, and describe what it says."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, Contested, HowSettled, Seal
+from segue.domain.proof import NOT_EXERCISED, CheckResult, CheckState, HowSettled, KnownFailures
 from segue.domain.task import TaskKind
-from segue.proof.changed_tests import OldTest, TaskTexts, review
-from segue.proof.compose import Comparison, Recipe
-from segue.proof.decide import COMMAND, decide, find_changed, list_ids
+from segue.proof.ahead import RunOrder, RunsAhead, together
+from segue.proof.compose import Comparison, Control, Recipe
+from segue.proof.decide import Decision, decide, list_ids
+from segue.proof.describe import describe, equal_to_all, is_wrong, only_silenced
+from segue.proof.disguise import Disguise
+from segue.proof.doubts import Doubts
 from segue.proof.execute import Sandbox, SealOptions
-from segue.proof.mutants.edits import sabotage
-from segue.proof.mutants.measure import measure, time_limit
-from segue.proof.paths import PathKind, is_program
+from segue.proof.mutation.mutate import misfit, sabotage, sabotage_old
+from segue.proof.mutation.sharpness import Sharpness, measure, patience
+from segue.proof.mute import find_mute
+from segue.proof.obstacles import find_obstacle
+from segue.proof.ordinary import Repetition, narrow
+from segue.proof.paths import PathKind, matches_any
+from segue.proof.repeats import KnownFlaky, Repeats
 from segue.proof.report import TestOutcome
-from segue.proof.runners import FALLBACKS, LAST, RUNNERS, Project, Purpose, Runner
-from segue.proof.runs import NOTHING_RAN, Change, Observed, Runs
-from segue.proof.survey import find_obstacle
+from segue.proof.runners import FALLBACKS, LAST, RUNNERS, WHOLE, Project, Purpose, Runner
+from segue.proof.runs import Observed, Runs
+from segue.proof.selection import (
+    find_apart,
+    find_broken,
+    find_reached,
+    has_tests,
+    join_parts,
+    select_files,
+)
+from segue.proof.support import Support
 from segue.system.files import private_folder, write_atomic
 
-_BASE, _HEAD, _REGRESS, _OLD = (
-    Recipe("base", "base"),
-    Recipe("head", "head"),
-    Recipe("head", "base"),
-    Recipe("base", "head"),
-)
+_NOTHING_RAN = Observed(None)
+_BASE = Recipe("base", "base")
+_NOT_ALL_RUN = "Only tests that lead to the change were run."
 _CONTENT = (CheckState.PASSED, CheckState.NOTHING)
-_CAN_SELECT = {"pytest", "unittest", "go test"}
-"""The runners that can be told which tests to run; of others, files are left out."""
-_REPEATS = 3
-_SHOWN_BYTES = 20_000
-"""Of each version of a changed test."""
-_NOTHING: Mapping[str, bytes] = MappingProxyType({})
-A = TypeVar("A")
-B = TypeVar("B")
+_OLD = 3600.0
+"""Seconds after which a remembered result is looked at again before somebody is blamed because of it."""
 
 
-class Question(Struct, frozen=True):
-    """What is asked about one task."""
+Redact = Callable[[str], str]
+"""Removes secrets from a text that is kept."""
 
-    change: Change
+
+class SealedCheck(Struct):
+    """One check of one task."""
+
+    argv: tuple[str, ...]
+    named: frozenset[str]
+    """The files that the command consists of."""
+    comparison: Comparison
+    place: Sandbox
+    base_place: Sandbox
+    """Where the base is tried: in its own environment."""
+    options: SealOptions
+    redact: Redact
+    kind: TaskKind = TaskKind.BUILD
+    expected_red: frozenset[str] = frozenset()
+    known: KnownFailures = KnownFailures()
+    """What was red before the run."""
+    watched: frozenset[str] = frozenset()
+    """Tests that proved earlier tasks by this command."""
     words: str = ""
     """What the task says."""
+    armed: tuple[Runner, ...] = ()
+    """The runners that are asked for a report."""
+    wrong: tuple[str, ...] = ()
+    """Tests that fail, and not because a name is missing."""
     is_measured: bool = False
     """Whether mutants are to show that the tests that prove the task can tell right from wrong."""
+    idle: tuple[str, ...] = ()
+    """Control files that the task changed, and that the check does not need or nobody has agreed to."""
+    met: KnownFlaky = field(default_factory=KnownFlaky)
+    """What earlier tasks of the run found flaky."""
+    flaky: tuple[str, ...] = ()
+    hiding: tuple[str, ...] = ()
+    """New modules that the work needs, although they hide others of the same name."""
+    caps: tuple[str, ...] = ()
+    """Why the level is at most `checked`."""
+    selected: tuple[str, ...] = ()
+    """The files with tests that the task changed, if they can be run without the others."""
+    apart: dict[str, str] = {}
+    """Tests whose files are left out of the tree where only others matter."""
+    is_long: bool = False
+    """Whether the others are run only once."""
+    is_hasty: bool = True
+    """Whether a long suite ends when tests that lead to the change fail."""
+    is_partial: bool = False
+    """Whether it has ended so."""
+    ahead: RunsAhead = field(default_factory=RunsAhead)
+    """What a short suite is known to need if the work passes."""
     unseen: tuple[str, ...] = ()
     """Files with independent tests of the task."""
+    mute: str = ""
+    """Why its exit code says nothing."""
+    on_head: Observed | None = None
+    """How the command ends on the head as it is, with which the next task begins; None: not known."""
 
-
-class SealedCheck:
-    """The runs of one check."""
-
-    def __init__(
-        self,
-        argv: Sequence[str],
-        comparison: Comparison,
-        place: Sandbox,
-        base_place: Sandbox,
-        options: SealOptions,
-    ) -> None:
-        """Know the command, the trees, and where each is tried: in an environment of its own."""
-        self.argv, self.comparison, self.options = tuple(argv), comparison, options
-        self._place, self._base_place = place, base_place
-        self._armed: tuple[Runner, ...] = ()
-        self._files: dict[str, str] = {}
-        """The files of tests whose runner cannot leave out others."""
-        self.on_head: Observed | None = None
-        """How the command ends on the head as it is, with which the next task begins; None: not known."""
-
-    async def observe_base(self, cache: Path, base: str) -> Observed:
-        """Return how the check ends on the base, and find out how it reports."""
-        if cache.exists():
-            seen = msgspec.json.decode(cache.read_bytes(), type=Observed)
-            runners = (*RUNNERS, *LAST, *FALLBACKS)
-            self._armed = tuple(one for one in runners if one.name in seen.runners or self._is_new(one))
-        elif base:
-            seen = await self._calibrate(_BASE)
-            keep(seen, cache)
+    async def run(self, cache: Path, base: str) -> CheckResult:
+        """Run what is needed, decide, and describe the result."""
+        is_old = cache.exists() and time.time() - cache.stat().st_mtime > _OLD
+        calibrated = await self.observe_base(cache, base)
+        self.comparison.goals = self.argv
+        support = Support(self.comparison, self.named, calibrated)
+        await support.sort()
+        fresh = partial(self._observe_again, cache, base) if is_old else None
+        runs, recipe, control, repeats = await self._try_new_code(calibrated, support, fresh)
+        decision = decide(runs)
+        again, ordinary = None, None
+        if decision.state is CheckState.PASSED and self.kind is not TaskKind.TEST_FIRST:
+            again = Repetition(self._run_as, self.argv, recipe, is_part=self._is_by_file())
+            wait = self.is_long and bool(self.selected)
+            (runs, self.mute), ordinary = await together(
+                together(self._look_closer(runs, recipe), self._find_mute(runs)), again.start(runs, wait=wait)
+            )
+            decision = decide(runs)
+        await self.ahead.end()
+        if decision.state is CheckState.PASSED:
+            closer = runs
+            runs = await repeats.notice(runs, partial(self._sabotage, recipe, runs.new.seconds))
+            runs = await repeats.proof(runs, decision, again is not None and again.agrees(runs, ordinary))
+            await repeats.find_makers(await self._see_all(closer, recipe, repeats), self.met, base)
+            decision = self._name_flaky(decide(runs), repeats, base)
+            if again is not None:
+                again.flaky = repeats.flaky.keys()
+                judged, decision = await again.judge(closer, decision, ordinary)
+                runs = replace(runs, ordinary=judged.ordinary)
+                self.caps += (again.cap,)
         else:
-            seen = NOTHING_RAN
-        self._note_files(seen)
-        return seen
+            decision = self._name_flaky(decision, repeats, base)
+        if decision.state is CheckState.PASSED and await self._is_head(recipe) and not self.flaky:
+            self.on_head = replace(runs.new, is_open=self.comparison.is_open)
+        self.wrong = tuple(key for key in decision.failing if is_wrong(key, runs))
+        decision = self._weaknesses(decision, runs, recipe, control)
+        result = describe(shlex.join(self.argv), decision, runs, control, self.watched)
+        result = replace(result, tested=self._find_tested(runs.new))
+        from segue.proof.settle.check import settle_check  # rarely has anything to do
 
-    async def examine(self, base: Observed, question: Question) -> CheckResult:
-        """Run what is needed, decide, and describe what was shown."""
-        change, files = question.change, self.comparison.texts(PathKind.CODE)
-        broken = {} if change.kind is TaskKind.TEST_FIRST else await asyncio.to_thread(sabotage, files)
-        obstacle = find_obstacle(self.argv, base)
-        change = replace(change, can_break=bool(broken), could_not_start=obstacle is not None)
-        runs, recipe = await self._try_control(base, change, broken)
-        runs, flaky = await self._repeat_refusal(runs, recipe, change)
-        result = decide(runs, change)
-        if COMMAND in flaky:
-            reason = "It passed and failed on the same files, so it says nothing."
-            return replace(
-                result, state=CheckState.NOTHING, reason=reason, flaky=(change.command,), proved=()
-            )
-        if result.state is CheckState.PASSED:
-            result, flaky = await self._prove(runs, recipe, question, change, broken, flaky)
-            result = self._review(result, runs, change, question.words)
-            if self._is_head(recipe) and not flaky:
-                self.on_head = runs.new
-        elif flaky:
-            result = replace(result, reason=f"{result.reason} Flaky, so not counted: {list_ids(flaky)}.")
-        if question.unseen and result.state is not CheckState.PASSED:
-            from segue.proof.exam import name_missing  # most projects have none
-
-            unnamed = name_missing(runs.new.report, result.failing, question.unseen)
-            result = replace(result, unnamed=tuple(sorted(unnamed.items())))
-        lost = tuple(test for test in result.lost if test not in flaky)
-        return self._describe(replace(result, flaky=tuple(sorted(flaky)), lost=lost), runs, recipe, change)
-
-    def _describe(self, result: CheckResult, runs: Runs, recipe: Recipe, change: Change) -> CheckResult:
-        """Add what is weak about the runs, and in which changed files there are tests."""
-        weak, seal = list(result.weaknesses), Seal.SEALED
-        if result.state is CheckState.PASSED:
-            if recipe.control == "head":
-                weak.append(f"the tests need control files that the agent wrote: {list_ids(change.control)}")
-                seal = Seal.WEAK
-            if change.code_changed and result.noticed is None and not result.awaited:
-                weak.append(NOT_EXERCISED)
-        cases = runs.new.report.tests.values() if runs.new.report is not None else ()
-        tested = {case.file for case in cases}.intersection(self.comparison.differing)
-        return replace(result, weaknesses=tuple(weak), seal=seal, tested=tuple(sorted(tested)))
-
-    async def _try_control(
-        self, base: Observed, change: Change, broken: Mapping[str, bytes]
-    ) -> tuple[Runs, Recipe]:
-        """Run the new code with the base's settings, and only if it needs them with those of the agent."""
-        runs = await self._run_trees(base, _HEAD, change, broken)
-        result = decide(runs, change)
-        has_new = any(path not in self.comparison.base for path in self.comparison.changed(PathKind.TEST))
-        is_bare = has_new and not runs.new.tests and result.state is not CheckState.FAILED
-        if not change.control or (result.state in _CONTENT and not is_bare):
-            return runs, _HEAD
-        recipe = replace(_HEAD, control="head")
-        tried = await self._run_trees(
-            base, recipe, change, broken, regress=runs.regress if base.tests else None
-        )
-        # What cannot be believed says less than the failure without the agent's settings.
-        is_worse = result.state is CheckState.FAILED and decide(tried, change).state is CheckState.REFUTED
-        return (runs, _HEAD) if is_worse else (tried, recipe)
-
-    async def _run_trees(
-        self,
-        base: Observed,
-        recipe: Recipe,
-        change: Change,
-        broken: Mapping[str, bytes],
-        regress: Observed | None = None,
-    ) -> Runs:
-        """Run a short suite on all trees at once; a long one once whole, and then what was changed."""
-        is_young = base is NOTHING_RAN or (base.report is not None and not base.tests)
-        tests = self.comparison.changed(PathKind.TEST)
-        if is_young and not self._armed:
-            regress = await self._calibrate(recipe)
-        old = replace(recipe, code="base") if tests and change.code_changed else None
-        if not is_young and base.seconds > self.options.long:
-            regress = regress or await self.run(_REGRESS if tests else recipe)
-            return await self._run_long(base, regress, recipe, old, change, broken)
-
-        async def run_new() -> tuple[Observed, Observed]:
-            if is_young or (not tests and recipe.control == "base"):
-                seen = regress or await self.run(recipe)
-                return seen, seen
-            if regress is not None:
-                return regress, await self.run(recipe)
-            return await _together(self.run(_REGRESS), self.run(recipe))
-
-        closer = _together(self._run_old(old), self._run_broken(recipe, base.seconds, broken))
-        (first, new), (before, seen) = await _together(run_new(), closer)
-        return Runs(base, first, new, before, seen)
-
-    async def _run_long(
-        self,
-        base: Observed,
-        regress: Observed,
-        recipe: Recipe,
-        old: Recipe | None,
-        change: Change,
-        broken: Mapping[str, bytes],
-    ) -> Runs:
-        """Run only the tests that the task changed; the others end as in the whole run."""
-        tests = self.comparison.changed(PathKind.TEST)
-        new = regress
-        if tests or recipe.control != "base":
-            new = await self._run_part(recipe, regress, tests)
-        runs = Runs(base, regress, new)
-        if decide(runs, change).state is not CheckState.PASSED:
-            return runs
-        wanted = [path for path in tests if path in self.comparison.head]
-        broken_part = self._run_broken(recipe, base.seconds, broken, wanted)
-        before, seen = await _together(self._run_old(old, wanted), broken_part)
-        if wanted:
-            before, seen = before and _join(base, before, tests), seen and _join(new, seen, tests)
-        closer = replace(runs, old_code=before, sabotage=seen)
-        if wanted and decide(closer, change).noticed is False:  # other tests may notice it
-            closer = replace(closer, sabotage=await self._run_broken(recipe, base.seconds, broken))
-        return closer
-
-    async def _run_old(self, old: Recipe | None, wanted: Collection[str] = ()) -> Observed | None:
-        return await self.run(old, wanted=wanted) if old is not None else None
-
-    async def _run_part(self, recipe: Recipe, whole: Observed, files: Collection[str]) -> Observed:
-        """Run the tests of some files; the others end as in the whole run."""
-        here = {path for path in files if path in self.comparison.head and is_program(path)}
-        if not here:
-            return await self.run(recipe)
-        part = await self.run(recipe, wanted=here)
-        found = {case.file for case in part.report.tests.values()} if part.report is not None else set()
-        return _join(whole, part, files) if here <= found else await self.run(recipe)
-
-    async def _run_broken(
-        self, recipe: Recipe, seconds: float, broken: Mapping[str, bytes], wanted: Collection[str] = ()
-    ) -> Observed | None:
-        """Run sabotaged code; None if there is nothing to break. What takes too long says nothing."""
-        if not broken:
-            return None
-        try:
-            async with asyncio.timeout(time_limit(seconds)):
-                return await self.run(recipe, broken, wanted)
-        except TimeoutError:
-            return NOTHING_RAN
-
-    async def _repeat_refusal(self, runs: Runs, recipe: Recipe, change: Change) -> tuple[Runs, set[str]]:
-        """Repeat what speaks against the work; return the runs without what differs, and that."""
-        flaky, done = set[str](), set[str]()
-        for _ in range(_REPEATS):
-            result = decide(runs, change)
-            if result.state in _CONTENT:
-                deciding = (
-                    set(find_changed(runs, change)) if result.state is CheckState.PASSED else set[str]()
-                )
-            else:
-                deciding = {*(result.failing or result.broken or (COMMAND,))}
-            deciding -= done
-            if not deciding:
-                break
-            done |= deciding
-            differing = await self._find_differing(runs, recipe, deciding)
-            flaky |= differing
-            runs = runs.without(differing)
-            if COMMAND in flaky:
-                break
-        return runs, flaky
-
-    async def _find_differing(self, runs: Runs, recipe: Recipe, tests: set[str]) -> set[str]:
-        """Return the tests that end otherwise when they run once more; the empty text is the command."""
-        repeated = []
-        for again, first in ((_REGRESS, runs.regress), (recipe, runs.new), (_BASE, runs.base)):
-            is_same = again is _REGRESS and runs.regress is runs.new
-            wanted = {test for test in tests if again is _BASE or not first.passes(test)} - {COMMAND}
-            if (again is _BASE and first is NOTHING_RAN) or is_same or not (wanted or COMMAND in tests):
-                continue
-            repeated.append((again, first, set[str]() if COMMAND in tests else wanted))
-        ends = await asyncio.gather(*(self.run(again, wanted=wanted) for again, _, wanted in repeated))
-        found = set[str]()
-        for (_, first, wanted), second in zip(repeated, ends, strict=True):
-            found |= {test for test in wanted if _end(first, test) != _end(second, test)}
-            if COMMAND in tests and first.ok != second.ok:
-                found.add(COMMAND)
-        return found
-
-    async def _prove(
-        self,
-        runs: Runs,
-        recipe: Recipe,
-        question: Question,
-        change: Change,
-        broken: Mapping[str, bytes],
-        flaky: set[str],
-    ) -> tuple[CheckResult, set[str]]:
-        """Repeat what proves the work, and measure whether it can tell right from wrong."""
-        result = decide(runs, change)
-        if not result.proved:
-            if result.noticed and not await self._is_noticed_again(runs, recipe, broken):
-                result = replace(result, noticed=False)
-            return result, flaky
-        tests = [test for test in result.proved if test != change.command]
-        repeat = self._find_chance(runs, recipe, tests, change.command)
-        differing, weighed = await _together(repeat, self._weigh(result, recipe, tests, question))
-        proved, own = (
-            tuple(test for test in several if test not in differing)
-            for several in (weighed.proved, weighed.own)
-        )
-        return replace(weighed, proved=proved, own=own), flaky | differing
-
-    async def _find_chance(self, runs: Runs, recipe: Recipe, tests: Sequence[str], command: str) -> set[str]:
-        """Return what proves the work only now and then; without tests, that is the command."""
-        again = await self.run(recipe, wanted=tests)
-        if not tests:
-            return set() if again.ok else {command}
-        differing = {test for test in tests if _end(again, test) != _end(runs.new, test)}
-        if differing:  # alone they may lack what other tests leave behind
-            again = await self.run(recipe)
-            differing = {test for test in differing if _end(again, test) != _end(runs.new, test)}
-        # What fails on sabotaged code too has failed twice without the change.
-        unsure = [test for test in tests if runs.sabotage is None or runs.sabotage.passes(test)]
-        if unsure and runs.old_code is not None:
-            before = await self.run(replace(recipe, code="base"), wanted=unsure)
-            differing |= {test for test in unsure if before.passes(test)}
-        return differing
-
-    async def _weigh(
-        self, result: CheckResult, recipe: Recipe, tests: Sequence[str], question: Question
-    ) -> CheckResult:
-        """Try mutants of the changed lines on the tests that prove the work."""
-        if not question.is_measured or result.awaited:
+        result = await settle_check(result, self.comparison, decision, runs, self.words)
+        if result.unsettled and result.noticed and not await self._still_looks(recipe, runs.new):
+            self.caps += ("no test looks any more at what was changed of the old code",)
+            result = replace(result, noticed=False)
+        if decision.state is CheckState.PASSED:
+            open_questions = any(one.how is HowSettled.UNSETTLED for one in result.changed_tests)
+            self.idle = control if open_questions or recipe.control is Control.BASE else ()
+            doubts = Doubts(self.comparison, runs, support.doubtful, self._run)
+            # What compares with values that equal everything passes, so it says nothing.
+            nothing = equal_to_all(runs) or only_silenced(result, runs)
+            self.caps += (result.cap, await doubts.try_old_versions(), nothing)
+            state = CheckState.NOTHING if nothing else result.state
+            result = replace(result, both_sides=await doubts.name_both_sides(), state=state)
+        if decision.known and runs.code_changed:
+            result = await self._judge_red(result, runs, recipe)
+        result, decision = await self._look_at_exam(result, decision, runs, recipe)
+        lost = tuple(key for key in result.lost if key not in self.flaky)
+        result = replace(result, flaky=self.flaky, cap="; ".join(filter(None, self.caps)), lost=lost)
+        if not self.is_measured or decision.state is not CheckState.PASSED or not decision.proved:
             return result
-        if result.noticed is False:
-            return replace(result, caps=("its tests pass although every changed function fails",))
+        if decision.noticed is False:
+            return replace(result, blunt="they pass although every changed function fails")
+        sharp = await self._measure(decision, recipe, runs.new)
+        tried = (sharp.tried, sharp.noticed) if sharp.tried else None
+        cap = "; ".join(filter(None, (result.cap, sharp.cap)))
+        return replace(result, mutants=tried, survivors=sharp.survivors, blunt=sharp.blunt, cap=cap)
 
-        async def run(replaced: Mapping[str, bytes], wanted: Collection[str]) -> Observed:
-            return await self.run(recipe, replaced, wanted, brief=True)
+    async def _find_mute(self, runs: Runs) -> str:
+        return "" if self.is_long else await find_mute(self.comparison, runs, self._run)
 
-        files = self.comparison.texts(PathKind.CODE)
-        strength = await measure(run, files, tests, self.options.mutation)
-        weak = strength.too_weak
-        caps = (f"the tests cannot tell right from wrong: {weak}",) if weak else ()
-        tried = (strength.tried, strength.noticed) if strength.tried else None
-        return replace(result, mutants=tried, survivors=strength.survivors, caps=caps)
+    def _find_tested(self, new: Observed) -> tuple[str, ...]:
+        """Return the changed files in which there are tests."""
+        found = {case.file for case in new.report.tests.values()} if new.report is not None else set()
+        return tuple(sorted(found.intersection(self.comparison.differing)))
 
-    async def _is_noticed_again(self, runs: Runs, recipe: Recipe, broken: Mapping[str, bytes]) -> bool:
-        """Return whether some test fails on sabotaged code a second time."""
-        now, seen = runs.new.report, runs.sabotage and runs.sabotage.report
-        noticing = (
-            now.ids(TestOutcome.PASSED) - seen.ids(TestOutcome.PASSED) if now and seen else frozenset[str]()
-        )
-        if len(noticing) > _REPEATS:
-            return True  # they are not all flaky
-        again = await self._run_broken(recipe, runs.new.seconds, broken, noticing)
-        if again is None or again.exit_code is None:
-            return False
-        return any(not again.passes(test) for test in noticing) if noticing else not again.ok
+    async def _look_at_exam(
+        self, result: CheckResult, decision: Decision, runs: Runs, recipe: Recipe
+    ) -> tuple[CheckResult, Decision]:
+        """Name independent tests that lack a name, and leave those out that pass whatever the work does."""
+        if not self.unseen:
+            return result, decision
+        from segue.proof.exam import find_lucky, name_missing  # most projects have none
+        from segue.proof.independent import is_in
 
-    def _review(self, result: CheckResult, runs: Runs, change: Change, words: str) -> CheckResult:
-        """Say what became of old tests that pass only because the agent edited them."""
-        changed = find_changed(runs, change)
-        if not changed:
-            return result
-        old, now = runs.base.report, runs.new.report
-        tests = []
-        for test in changed:
-            case, after = old.tests.get(test) if old else None, now.tests.get(test) if now else None
-            state = "gone" if after is None and test else "passed"
-            state = "skipped" if after and after.outcome is TestOutcome.SKIPPED else state
-            was_red = case is not None and case.outcome is TestOutcome.FAILED
-            file = case.file if case is not None else after.file if after is not None else ""
-            tests.append(OldTest(test, file, state, was_red))
-        texts = self.comparison.texts(PathKind.TEST, PathKind.CONTROL, PathKind.MERGED)
-        before, after_ = ({path: pair[side] for path, pair in texts.items()} for side in (0, 1))
-        passing = now.ids(TestOutcome.PASSED) if now else ()
-        task = TaskTexts(words, before, after_, self.comparison.texts(PathKind.CODE), passing)
-        found = review(tests, task)
-        owners: dict[str, list[str]] = {}
-        for one in found:
-            if one.how is HowSettled.UNSETTLED:
-                owners.setdefault(one.path, []).append(one.test)
-        contested = tuple(
-            Contested(
-                path,
-                before.get(path, "")[:_SHOWN_BYTES],
-                after_.get(path, "")[:_SHOWN_BYTES],
-                tuple(filter(None, ids)),
-            )
-            for path, ids in owners.items()
-        )
-        return replace(result, changed_tests=found, contested=contested)
+        if decision.state is not CheckState.PASSED:
+            unnamed = name_missing(runs.new.report, result.failing, self.unseen)
+            return replace(result, unnamed=tuple(sorted(unnamed.items()))), decision
+
+        async def run(broken: Mapping[str, bytes], wanted: Collection[str]) -> Observed:
+            try:
+                async with asyncio.timeout(patience(runs.new.seconds)):
+                    return await self._run(recipe, broken, wanted=wanted, brief=True)
+            except TimeoutError:
+                return _NOTHING_RAN
+
+        tests = [key for key in decision.proved if is_in(key, self.unseen)]
+        lucky = await find_lucky(run, await self._changed_files(), tests)
+        left = tuple(key for key in decision.proved if key not in lucky)
+        proved = tuple(key for key in result.proved if key not in lucky)
+        return replace(result, proved=proved, lucky=lucky), replace(decision, proved=left)
 
     async def run_twice(self, cache: Path, base: str, files: Collection[str]) -> tuple[Observed, Observed]:
         """Return how the tests in some files end, two times, on the head as it is."""
         await self.observe_base(cache, base)
-        first = await (self.run(_HEAD, wanted=files) if self._armed else self._calibrate(_HEAD))
-        return first, await self.run(_HEAD, wanted=files)
+        recipe = Recipe("head", "head")
+        first = await (self._run(recipe, wanted=files) if self.armed else self._calibrate(recipe))
+        return first, await self._run(recipe, wanted=files)
 
-    async def run(
-        self,
-        recipe: Recipe,
-        replaced: Mapping[str, bytes] = _NOTHING,
-        wanted: Collection[str] = (),
-        *,
-        brief: bool = False,
-    ) -> Observed:
-        """Run the command on a tree; `wanted` are the only tests or files that matter."""
-        composed = self.comparison.compose(recipe).replace(replaced)
-        kept = {self._files.get(one, one) for one in wanted}
-        if wanted and self._files and kept <= {*self._files.values(), *composed.tests}:
-            composed = composed.leave_out({path for path in self._files.values() if path not in kept})
-        place = self._base_place if recipe == _BASE else self._place
-        return await place.run(self.argv, composed, self._armed, Purpose(tuple(wanted), brief))
+    async def _judge_red(self, result: CheckResult, runs: Runs, recipe: Recipe) -> CheckResult:
+        """Say where a failure that was there before rejects what the task has changed."""
+        from segue.proof.still_red import find_rejection  # where nothing is red, nobody needs it
 
-    def _note_files(self, seen: Observed) -> None:
-        if seen.report is not None and not _CAN_SELECT.issuperset(seen.report.runners):
-            tests = {path for path, kind in self.comparison.kinds.items() if kind is PathKind.TEST}
-            cases = seen.report.tests.values()
-            self._files |= {case.id: case.file for case in cases if case.file in tests}
+        files, run = await self._changed_files(), partial(self._run, recipe)
+        rejected = await find_rejection(runs, result.known, files, run)
+        self.caps += (rejected,)
+        if not rejected or result.state is not CheckState.NOTHING:
+            return result
+        return replace(result, reason=f"It was {rejected}.", weaknesses=())
 
-    def _is_head(self, recipe: Recipe) -> bool:
+    async def _measure(self, decision: Decision, recipe: Recipe, new: Observed) -> Sharpness:
+        """Return what mutants of the changed lines show about the tests that prove the task."""
+        proving = [key for key in decision.proved if key]
+        runners = new.report.runners if new.report is not None else ()
+
+        async def run(broken: Mapping[str, bytes], wanted: Collection[str], blind: bool) -> Observed:
+            # A test alone: nothing else is even loaded, where the command can be told so.
+            argv = narrow(self.argv, runners, tuple(wanted)) if len(wanted) == 1 else None
+            return await self._run(recipe, broken, wanted=wanted, brief=True, blind=blind, argv=argv)
+
+        return await measure(run, await self._changed_files(), proving, self.options.effort, new.seconds)
+
+    async def tear_down(self) -> None:
+        """Leave nothing at work, and run what the user wants to run after each check."""
+        await self.ahead.end()
+        if self.options.teardown:
+            await self.place.tear_down(await self.comparison.compose(Recipe("head", "head")))
+
+    def _name_flaky(self, decision: Decision, repeats: Repeats, base: str) -> Decision:
+        """Say what is flaky; a command that is says nothing, and tests that are do not decide."""
+        if not repeats.flaky:
+            return decision
+        names = tuple(key or shlex.join(self.argv) for key in repeats.flaky)
+        self.flaky, self.caps = names, (repeats.cap,)
+        self.met.add(names, base)
+        if repeats.nothing:
+            return Decision(CheckState.NOTHING, "It passed and failed on the same files, so it says nothing.")
+        if decision.state in _CONTENT:
+            return decision
+        return replace(decision, reason=f"{decision.reason} Flaky, so not counted: {list_ids(names)}.")
+
+    async def observe_base(self, cache: Path, base: str) -> Observed:
+        """Return how the check ends on the base, and find out how it reports."""
+        if cache.exists():
+            known = msgspec.json.decode(cache.read_bytes(), type=Observed)
+            self.comparison.is_open = known.is_open
+            self.armed = tuple(
+                one
+                for one in (*RUNNERS, *LAST, *FALLBACKS)
+                if one.name in known.runners or (one not in FALLBACKS and self._is_new(one))
+            )
+            return known
+        if not base:
+            return _NOTHING_RAN
+        seen = await self._open_up(await self._calibrate(_BASE))
+        self.keep(seen, cache)
+        return seen
+
+    async def _open_up(self, seen: Observed) -> Observed:
+        """Return how the base ends where tests may write to their own files, if some pass only there."""
+        failed = seen.report.ids(TestOutcome.FAILED) if seen.report is not None else set()
+        if not seen.exit_code or self.comparison.is_open:
+            return seen
+        self.comparison.is_open = True
+        again = await self._run(_BASE, wanted=failed)
+        passed = again.report.ids(TestOutcome.PASSED) if again.report is not None else set()
+        if failed & passed if failed else again.exit_code == 0:
+            whole = again if not failed else await self._run(_BASE)
+            return replace(whole, is_open=True)
+        self.comparison.is_open = False
+        return seen
+
+    async def _observe_again(self, cache: Path, base: str) -> Observed:
+        cache.unlink(missing_ok=True)
+        return await self.observe_base(cache, base)
+
+    def keep(self, seen: Observed, cache: Path) -> None:
+        """Remember how the command ended on a tree, unless it took too long."""
+        if seen.exit_code is not None:
+            private_folder(cache.parent)
+            write_atomic(cache, self.redact(msgspec.json.encode(seen).decode()).encode())
+
+    async def _is_head(self, recipe: Recipe) -> bool:
         """Return whether a recipe gives nothing but the head."""
-        composed = self.comparison.compose(recipe)
-        same_place = self._place.environment is self._base_place.environment
-        return same_place and composed.entries == self.comparison.head and not composed.texts
+        composed = await self.comparison.compose(recipe)
+        return self.place.environment is self.base_place.environment and (
+            (composed.entries, composed.texts) == (self.comparison.head, {})
+        )
 
     def _is_new(self, runner: Runner) -> bool:
         """Return whether a runner applies to the work but did not to the base."""
         before, now = self.comparison.base.keys(), self.comparison.kinds.keys()
-        is_fallback = runner in FALLBACKS
-        applies = runner.applies(Project(self.argv, now)) and not runner.applies(Project(self.argv, before))
-        return applies and not is_fallback
+        return runner.applies(Project(self.argv, now)) and not runner.applies(Project(self.argv, before))
 
     async def _calibrate(self, recipe: Recipe) -> Observed:
         """Try the ways to get a report until one works."""
         project = Project(self.argv, self.comparison.kinds.keys())
         usual = tuple(runner for runner in (*RUNNERS, *LAST) if runner.applies(project))
-        ways = [usual, *((runner,) for runner in FALLBACKS if runner.applies(project)), ()]
-        for armed in ways:
-            self._armed = armed
-            seen = await self.run(recipe)
-            if not seen.hook_failed:
+        seen = await self._try(recipe, usual)
+        for runner in FALLBACKS:
+            if seen.hook_failed and runner.applies(project):
+                seen = await self._try(recipe, (runner,))
+        return await self._try(recipe, ()) if seen.hook_failed else seen
+
+    async def _try(self, recipe: Recipe, armed: tuple[Runner, ...]) -> Observed:
+        self.armed = armed
+        return await self._run(recipe)
+
+    async def _run(
+        self,
+        recipe: Recipe,
+        broken: Mapping[str, bytes] | None = None,
+        fixed: Mapping[str, str] = MappingProxyType({}),
+        wanted: Collection[str] = (),
+        brief: bool = False,
+        blind: bool = False,
+        argv: Sequence[str] | None = None,
+    ) -> Observed:
+        order = await self._order(recipe, broken, fixed, Purpose(tuple(wanted), brief, blind))
+        return await self.ahead.run(replace(order, argv=tuple(argv or self.argv)))
+
+    async def _order(
+        self,
+        recipe: Recipe,
+        broken: Mapping[str, bytes] | None = None,
+        fixed: Mapping[str, str] = MappingProxyType({}),
+        purpose: Purpose = WHOLE,
+    ) -> RunOrder:
+        composed = await self.comparison.compose(recipe, fixed)
+        if broken:
+            composed = replace(composed, texts={**composed.texts, **broken})
+        files, known = {self.apart.get(key, key) for key in purpose.wanted}, {*self.apart.values()}
+        if files and files.issubset(known if purpose.brief else self.selected):
+            composed = composed.leave_out((known - files).intersection(composed.tests))
+        place = self.base_place if recipe == _BASE else self.place
+        return RunOrder(place, self.argv, composed, self.armed, purpose)
+
+    async def _again(self, recipe: Recipe, wanted: Collection[str]) -> Observed:
+        """Run once more; of the tests, only these need to run."""
+        return await self._run(recipe, wanted=wanted)
+
+    async def _run_as(self, recipe: Recipe, disguise: Disguise, argv: Sequence[str]) -> Observed:
+        """Run the command, or another one, as if nobody watched it."""
+        is_part = recipe != _BASE and self._is_by_file()
+        order = await self._order(recipe, purpose=Purpose(self.selected) if is_part else WHOLE)
+        return await self.ahead.run(replace(order, argv=tuple(argv) or self.argv, disguise=disguise))
+
+    def _is_by_file(self) -> bool:
+        """Return whether the files with tests that matter are run by leaving out the others."""
+        return self.is_long and bool(self.selected) and bool(self.apart)
+
+    async def _try_new_code(
+        self, base: Observed, support: Support, fresh: Callable[[], Awaitable[Observed]] | None
+    ) -> tuple[Runs, Recipe, tuple[str, ...], Repeats]:
+        """Run the new code, and repeat what speaks against it; `fresh` looks at the base again."""
+        runs, recipe, control = await self._run_new_code(base, support)
+        decision = decide(runs)
+        if fresh is not None and (decision.contested or decision.state not in _CONTENT):
+            # What was true then may not be now, such as the date; nobody is blamed for that.
+            base = await fresh()
+            runs = replace(runs, base=base)
+        repeats = Repeats(self._again, recipe)
+        runs = await repeats.refusal(runs)
+        if self.is_partial and decide(runs).state in _CONTENT:  # what failed was chance, so all are run
+            self.is_hasty = self.is_partial = False
+            return await self._try_new_code(base, support, None)
+        return runs, recipe, control, repeats
+
+    async def _run_new_code(self, base: Observed, support: Support) -> tuple[Runs, Recipe, tuple[str, ...]]:
+        """Run the new code with the old tests and with the new ones; also return what controls them."""
+        recipe = Recipe("head", "head")
+        young = base is _NOTHING_RAN or (base.report is not None and not base.tests)
+        if young:
+            regress = new = await (self._run(recipe) if self.armed else self._calibrate(recipe))
+        else:
+            self.is_long = base.seconds > self.options.long
+            self.selected, self.apart = await select_files(self.comparison, base), find_apart(base)
+            (regress, new), _ = await together(self._run_both(recipe, base), self._begin_ahead(recipe))
+        self.apart = {**self.apart, **find_apart(new)}
+        learned = await support.learn(new)
+        if not young and (learned or await support.unmask(new, partial(self._run, _BASE))):
+            # Some of what was added is a test, or settings that the check finds by itself.
+            self.selected = ()
+            regress, new = await self._run_both(recipe, base)
+        control = await self.comparison.control_changed()
+        runs = self._runs(base, regress, new, control)
+        if self.comparison.changed(PathKind.SHADOW) and decide(runs).state not in _CONTENT:
+            runs = await self._with_shadows(runs, recipe, base)
+            control = await self.comparison.control_changed()
+        for wider in self._wider(control):
+            state = decide(runs).state
+            if state in _CONTENT and not self._is_bare(runs):
                 break
-        return seen
+            self.selected = ()
+            again = await self._run(replace(recipe, control=wider))
+            first = runs.regress if base.tests or not again.tests else again
+            tried = replace(runs, new=again, regress=first, still_unready=self._is_unready(again))
+            # What cannot be believed says less than the failure without the agent's control files.
+            if state is not CheckState.FAILED or decide(tried).state is not CheckState.REFUTED:
+                runs, recipe = tried, replace(recipe, control=wider)
+        if decide(runs).state is not CheckState.PASSED:
+            await self.ahead.end()
+        return runs, recipe, control
 
+    async def _with_shadows(self, runs: Runs, recipe: Recipe, base: Observed) -> Runs:
+        """Run again with new modules that hide others of the same name: the product may be made of them."""
+        kinds, hiding = self.comparison.kinds, self.comparison.changed(PathKind.SHADOW)
+        kinds |= dict.fromkeys(hiding, PathKind.CODE)
+        self.selected = ()
+        regress, new = await self._run_both(recipe, base)
+        tried = self._runs(base, regress, new, await self.comparison.control_changed())
+        if decide(tried).state is not CheckState.REFUTED:
+            self.hiding = hiding
+            return tried
+        kinds |= dict.fromkeys(hiding, PathKind.SHADOW)
+        return runs
 
-def keep(seen: Observed, cache: Path) -> None:
-    """Remember how the command ended on a tree, unless it took too long."""
-    if seen.exit_code is not None:
-        private_folder(cache.parent)
-        write_atomic(cache, msgspec.json.encode(seen))
+    async def _run_both(self, recipe: Recipe, base: Observed) -> tuple[Observed, Observed]:
+        """Run the new code with the old tests, and with the new ones; of a long suite, these alone."""
+        if not self.comparison.changed_tests():
+            new = await self._run_all(recipe, base)
+            return new, new
+        wanted = self.selected if self.is_long else ()
+        regress, new = await together(
+            self._run_all(Recipe("head", "base"), base), self._run(recipe, wanted=wanted)
+        )
+        # With what is left out, they may lack something that nobody saw them use.
+        is_sure = not (wanted and self.apart) or new.exit_code == 0
+        if is_sure and has_tests(self.selected, self.comparison, new):
+            return regress, join_parts(regress, new, wanted) if wanted else new
+        self.selected = ()
+        return regress, await self._run(recipe) if wanted else new
 
+    async def _run_all(self, recipe: Recipe, base: Observed) -> Observed:
+        """Run all tests; of a long suite, end when some that lead to the change fail that passed before."""
+        self.is_partial = False
+        first = await find_reached(self.comparison, base) if self.is_long and self.is_hasty else ()
+        if not first:
+            return await self._run(recipe)
+        order = await self._order(recipe)
+        self.ahead.begin(order)
+        for _ in range(2):
+            part = await self._run(recipe, wanted=first)
+            broken = find_broken(base, part)
+            if all(matches_any(key, self.options.known_failures) for key in broken):
+                return await self.ahead.run(order)
+        await self.ahead.end()
+        self.is_partial = True
+        return join_parts(base, part, first)
 
-def make_change(
-    command: Sequence[str], named: Collection[str], comparison: Comparison, **facts: object
-) -> Change:
-    """Return what is known about a change from its two trees."""
-    control, code = comparison.control_changed(), comparison.changed(PathKind.CODE)
-    tests = comparison.changed(PathKind.TEST)
-    change = Change(
-        shlex.join(command),
-        touched=frozenset((*tests, *control)),
-        control=control,
-        product=frozenset(path for path in code if path in comparison.base),
-        code_changed=bool(code or comparison.changed(PathKind.MERGED)),
-        command_is_new=bool(named) and {*named}.isdisjoint(comparison.base),
-        command_touched=not {*named}.isdisjoint(tests),
-    )
-    return replace(change, **facts)
+    def _is_bare(self, runs: Runs) -> bool:
+        """Return whether no test was found although some were added."""
+        return not runs.new.tests and bool(self.comparison.added(PathKind.TEST))
 
+    def _wider(self, control: Sequence[str]) -> list[Control]:
+        """Return with whose control files the new tests are tried when those of the base do not do."""
+        added = [path for path in control if path not in self.comparison.base]
+        merged = [path for path in control if self.comparison.kinds[path] is PathKind.MERGED]
+        wider = [Control.ADDED] if added or merged else []
+        return [*wider, Control.HEAD] if len(added) < len(control) else wider
 
-async def _together(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
-    """Wait for both; when one fails, neither is still at work afterwards."""
-    tasks = asyncio.ensure_future(first), asyncio.ensure_future(second)
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            if not task.cancelling():  # twice would keep it from removing what it has written
-                task.cancel()
-        await asyncio.wait(tasks)
+    async def _begin_ahead(self, recipe: Recipe) -> None:
+        """Begin what is needed if the work passes, unless that delays a long suite or runs may meet."""
+        tests, wait = bool(self.comparison.changed_tests()), self.is_long or self.place.shares_network
+        if self.kind is TaskKind.TEST_FIRST or (tests and wait):
+            return
+        if not wait:
+            self.ahead.begin(replace(await self._order(recipe), disguise=Disguise.ORDINARY))
+        only = Purpose(self.selected)
+        if tests and self.comparison.changed(PathKind.CODE, PathKind.MERGED):
+            self.ahead.begin(await self._order(replace(recipe, code="base"), purpose=only))
+        if broken := await asyncio.to_thread(sabotage, await self._changed_files()):
+            self.ahead.begin(await self._order(recipe, broken, purpose=only))
 
+    async def _look_closer(self, runs: Runs, recipe: Recipe) -> Runs:
+        """Run the new tests on the old code, and on sabotaged code."""
+        seconds, files = runs.new.seconds, self.selected
+        known = runs.base.report.tests.values() if runs.base.report is not None else ()
+        # Of a file that could not be loaded, only sabotage tells which tests need the change.
+        waits = any(case.whole_file and case.file not in files for case in known)
+        wanted = files if not waits and (self.is_long or not decide(runs).contested) else ()
+        is_new = bool(self.comparison.changed_tests()) and runs.code_changed
+        old, sabotaged = await together(
+            self._run_old(is_new, recipe), self._sabotage(recipe, seconds, wanted)
+        )
+        # With the old code, the other tests end as on the base; with sabotaged code nobody has looked.
+        old = old and join_parts(runs.base, old, files) if files else old
+        broken = sabotaged and join_parts(runs.new, sabotaged, files) if wanted else sabotaged
+        closer = replace(runs, old_code=old, sabotage=broken, unbreakable=broken is None)
+        if wanted and decide(closer).noticed is False:
+            closer = replace(closer, sabotage=await self._sabotage(recipe, seconds))
+        return await self._try_types(closer, recipe)
 
-def _end(seen: Observed, test: str) -> TestOutcome | None:
-    case = seen.find(test)
-    return case.outcome if case is not None else None
+    async def _try_types(self, runs: Runs, recipe: Recipe) -> Runs:
+        """Let types not fit, where a command that failed before runs nothing that could fail."""
+        decision = decide(runs)
+        if runs.new.report is not None or not decision.proved or decision.noticed is not False:
+            return runs
+        broken = await asyncio.to_thread(misfit, await self._changed_files())
+        seen = await self._run_broken(recipe, runs.new.seconds, broken) if broken else None
+        if seen is None or not seen.exit_code:
+            return runs
+        self.caps += ("the check looks at types, and runs nothing",)
+        return replace(runs, sabotage=seen)
 
+    async def _see_all(self, runs: Runs, recipe: Recipe, repeats: Repeats) -> Runs:
+        """Look whether flaky tests run through the change, of which only some have run on sabotaged code."""
+        if not repeats.flaky or not self.selected:
+            return runs
+        return replace(runs, sabotage=await self._sabotage(recipe, runs.new.seconds))
 
-def _join(whole: Observed, part: Observed, files: Collection[str]) -> Observed:
-    """Return how the command ends if tests of these files end as in the part, and others as in the whole."""
-    if whole.report is None or part.report is None:
-        return part if whole.report is None else whole
-    rest = {key: case for key, case in whole.report.tests.items() if case.file not in files}
-    left = any(case.outcome is TestOutcome.FAILED for case in rest.values())
-    code = whole.exit_code if left or not whole.report.failed else 0
-    report = replace(part.report, tests={**rest, **part.report.tests}, files=whole.report.files)
-    output, changed = f"{whole.output}\n{part.output}", tuple({*whole.changed, *part.changed})
-    seconds = whole.seconds + part.seconds
-    return replace(
-        part, exit_code=part.exit_code or code, report=report, output=output, changed=changed, seconds=seconds
-    )
+    async def _run_old(self, wanted: bool, recipe: Recipe) -> Observed | None:
+        return await self._run(replace(recipe, code="base"), wanted=self.selected) if wanted else None
+
+    async def _sabotage(
+        self, recipe: Recipe, seconds: float, wanted: Collection[str] = ()
+    ) -> Observed | None:
+        """Run the tests, which take so long, on code that raises.
+
+        None if there is none to break, or nothing to learn from it.
+        """
+        if self.kind is TaskKind.TEST_FIRST:
+            return None
+        broken = await asyncio.to_thread(sabotage, await self._changed_files())
+        return await self._run_broken(recipe, seconds, broken, wanted) if broken else None
+
+    async def _run_broken(
+        self, recipe: Recipe, seconds: float, broken: Mapping[str, bytes], wanted: Collection[str] = ()
+    ) -> Observed:
+        try:
+            async with asyncio.timeout(patience(seconds)):
+                return await self._run(recipe, broken, wanted=wanted)
+        except TimeoutError:
+            return _NOTHING_RAN
+
+    async def _still_looks(self, recipe: Recipe, new: Observed) -> bool:
+        """Return whether something fails where the old functions do that were changed with their tests."""
+        broken = await asyncio.to_thread(sabotage_old, await self._changed_files())
+        seen = await self._run_broken(recipe, new.seconds, broken) if broken else None
+        if seen is None or seen.report is None or new.report is None:
+            return seen is None or bool(seen.exit_code)
+        return bool(new.report.ids(TestOutcome.PASSED) - seen.report.ids(TestOutcome.PASSED))
+
+    async def _changed_files(self) -> dict[str, tuple[str, str]]:
+        """Return the product's changed files, before and after."""
+        files = {}
+        for path in self.comparison.changed(PathKind.CODE):
+            texts = await asyncio.gather(
+                self.comparison.text("base", path), self.comparison.text("head", path)
+            )
+            files[path] = (texts[0], texts[1])
+        return files
+
+    def _runs(self, base: Observed, regress: Observed, new: Observed, control: Sequence[str]) -> Runs:
+        comparison, command, known = self.comparison, shlex.join(self.argv), self.known
+        if matches_any(command, self.options.known_failures):
+            known = KnownFailures(known.tests | {command}, known.repaired)
+        return Runs(
+            base,
+            regress,
+            new,
+            kind=self.kind,
+            touched={*comparison.changed_tests(), *control},
+            control_touched=bool(control),
+            product=[path for path in comparison.changed(PathKind.CODE) if path in comparison.base],
+            command_is_new=bool(self.named) and self.named.isdisjoint(comparison.base),
+            command_touched=not self.named.isdisjoint(comparison.changed_tests()),
+            code_changed=bool(comparison.changed(PathKind.CODE, PathKind.MERGED)),
+            allowed=self.options.known_failures,
+            expected_red=self.expected_red,
+            command=command,
+            known=known,
+            unready=self._is_unready(base),
+            still_unready=self._is_unready(new),
+        )
+
+    def _is_unready(self, seen: Observed) -> bool:
+        return find_obstacle(self.argv, seen, self.comparison.kinds.keys()) is not None
+
+    def _weaknesses(self, decision: Decision, runs: Runs, recipe: Recipe, control: Sequence[str]) -> Decision:
+        if self.is_partial:
+            return replace(decision, reason=f"{decision.reason} {_NOT_ALL_RUN}")
+        if decision.state is not CheckState.PASSED:
+            return decision
+        if self.mute:
+            return Decision(CheckState.REFUTED, self.mute)
+        said = list(decision.weaknesses)
+        if recipe.control is not Control.BASE:
+            said.append(f"the tests need control files that the agent wrote: {', '.join(control)}")
+        if self.hiding:
+            said.append(f"new modules have names of others: {', '.join(self.hiding)}")
+        if runs.code_changed and decision.noticed is None and self.kind is not TaskKind.TEST_FIRST:
+            said.append(NOT_EXERCISED)
+        return replace(decision, weaknesses=tuple(said))

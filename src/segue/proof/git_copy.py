@@ -1,30 +1,19 @@
-"""A git folder of its own for a tree: it has the repository's history, and changes stay in it.
-
-Checks compare what they generate with what is committed (`git diff --exit-code`), and ask git for versions.
-"""
+"""A git folder of its own for a tree: it has the repository's history, and changes stay in it."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from segue.proof.trees import TreeEntry, write_index
-from segue.system.git.objects import Objects, as_alternates
+from segue.system.git.objects import Objects
 
-SHARED_OBJECTS = ".git/shared"
-"""Where a tree with a git folder of its own has git's objects."""
 _REFS = ("heads", "tags", "remotes")
-_ALONE = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsyncMethod=batch")
-_IDENTITY = {
-    f"GIT_{role}_{part}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for part, value in (("NAME", "check"), ("EMAIL", "check@localhost"))
-}
+_MOST_BYTES, _MOST_FILES = 32 * 1024**2, 3000
+"""What may be copied of git's objects; a repository with more is read where it is."""
 
 
 class GitSource(Struct, frozen=True):
@@ -36,7 +25,7 @@ class GitSource(Struct, frozen=True):
 
 
 def make_git(folder: Path, source: GitSource) -> None:
-    """Make a git folder that reads the repository's objects and has its history."""
+    """Make a git folder that reads the repository's objects and has its history; changes stay in the copy."""
     git_dir, objects = source.git_dir, source.objects
     common = objects.common_dir
     for name in ("objects/info", "refs", "info"):
@@ -59,27 +48,31 @@ def make_git(folder: Path, source: GitSource) -> None:
                 shutil.copytree(common / "refs" / name, folder / "refs" / name, ignore=locks)
 
 
-async def commit_tree(tree: Path, entries: Mapping[str, TreeEntry], objects: Objects) -> Path | None:
-    """Commit a tree in a git folder of its own, on top of the last commit; return the objects that it shares.
+def copy_git(folder: Path, source: GitSource) -> bool:
+    """Make the same with a copy of the objects; return whether they were few enough for that."""
+    objects = source.objects.common_dir / "objects"
+    if not _is_small(objects):
+        return False
+    make_git(folder, source)
+    shutil.rmtree(folder / "objects")
+    shutil.copytree(objects, folder / "objects")
+    return True
 
-    None: the work tree is in no repository.
-    """
-    if objects.place is None or (tree / ".git").exists():
-        return None
-    git = tree / ".git"
-    make_git(git, GitSource(objects.place.git_dir, objects))
-    (git / "index").unlink(missing_ok=True)
-    shared = objects.common_dir / "objects"
-    variables = {
-        "GIT_DIR": str(git),
-        "GIT_WORK_TREE": str(tree),
-        "GIT_OBJECT_DIRECTORY": str(git / "objects"),
-        **as_alternates(shared, *filter(None, [objects.aside])),
-        **_IDENTITY,
-    }
-    await write_index(objects, entries, variables)
-    commit = ("commit", "--quiet", "--all", "--no-verify", "--no-gpg-sign", "--message", "Change")
-    # 1: nothing differs from the last commit
-    await objects.git(*_ALONE, *commit, variables=variables, codes=(0, 1), where=tree)
-    (git / "objects/info/alternates").write_text(f"../{SHARED_OBJECTS.rpartition('/')[2]}\n")
-    return shared
+
+def take_objects(folder: Path, objects: Path) -> bool:
+    """Copy shared objects into the git folder that reads them; return whether they were few enough."""
+    if not _is_small(objects):
+        return False
+    (folder / "objects/info/alternates").unlink(missing_ok=True)
+    shutil.copytree(objects, folder / "objects", dirs_exist_ok=True)
+    return True
+
+
+def _is_small(place: Path) -> bool:
+    files = size = 0
+    for folder, _, names in os.walk(place):
+        files += len(names)
+        size += sum(os.lstat(os.path.join(folder, name)).st_size for name in names)  # noqa: PTH118 - many
+        if files > _MOST_FILES or size > _MOST_BYTES:
+            return False
+    return True

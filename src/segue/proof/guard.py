@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -13,9 +15,13 @@ from segue.domain.proof import Tampering
 from segue.domain.task import Task, TaskList
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.inputs import decode_note, encode_note
+from segue.proof.rights import take_back_rights
 from segue.system.files import is_led, private_folder
 from segue.system.git.guard import GitGuard, GitState, settle_surroundings
+from segue.system.git.nested import GitViolation
 from segue.system.originals import Original
+
+_ABOUT_GIT = re.compile(r"\b(hooks?|husky|lefthook|pre-commit|git config\w*|lfs)\b", re.IGNORECASE)
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -26,6 +32,8 @@ class _Kept(msgspec.Struct, frozen=True):
     files: dict[str, Original]
     ways: dict[str, str] = {}
     """Where the places that the settings name lead."""
+    began: int = 0
+    """When that was, in nanoseconds, by the clock of the file system."""
 
 
 class LaunchGuard:
@@ -58,25 +66,38 @@ class LaunchGuard:
     def before(self, step: str) -> None:
         """Keep what is there before a step's agent starts."""
         git = self._git.look() if self._git is not None else GitState()
-        self._kept = _Kept(step, git, self._contract.keep(), self._look_at_ways())
-        private_folder(self._file.parent)
-        self._file.touch(mode=0o600)
+        self._kept = _Kept(step, git, self._contract.keep(), self._look_at_ways(), self._look_at_clock())
         # Half a note is none, and does no harm: the step has not begun yet.
         self._file.write_bytes(encode_note(self._kept))
 
+    def _look_at_clock(self) -> int:
+        """Return what time it is for files: their clock may be behind ours by a hundredth of a second."""
+        private_folder(self._file.parent)
+        self._file.touch(mode=0o600)
+        self._file.write_bytes(b"")
+        return self._file.stat().st_ctime_ns
+
     async def after(
-        self, step: str, task: Task | None, label: str
+        self, step: str, task: Task | None, label: str, seconds: float | None = None
     ) -> tuple[tuple[Tampering, ...], Failure | None]:
-        """Compare; what was touched is put back and named, and fails the attempt where that is due."""
+        """Compare; what was touched is put back and named, and fails the attempt where that is due.
+
+        `seconds` is how long the agent worked.
+        """
         kept = self._kept if self._kept is not None and self._kept.step == step else self._read(step)
         if kept is None:
             return (), None
-        violations = await self._git.compare(kept.git, label) if self._git is not None else []
+        ended = kept.began / 1e9 + seconds if kept.began and seconds else None
+        violations = await self._git.compare(kept.git, label, ended) if self._git is not None else []
         found = self._contract.restore(kept.files, task)
         found += [Tampering(one.subject, one.text) for one in violations]
         found += self._compare_ways(kept.ways)
+        if self._git is not None and kept.began:
+            place = self._git.root, Path(kept.git.own)
+            rights = await asyncio.to_thread(take_back_rights, *place, kept.began)
+            found += [Tampering("rights", text) for text in rights]
         self._file.unlink(missing_ok=True)
-        fatal = [one.text for one in violations if one.fails]
+        fatal = [one.text for one in violations if one.fails and not _is_asked_for(one, task)]
         failure = Failure(FailureKind.TAMPERED, " ".join(fatal)) if fatal else None
         return tuple(found), failure
 
@@ -100,6 +121,12 @@ def _lead(place: Path) -> str:
     return "a named pipe" if place.is_fifo() else os.path.realpath(place)
 
 
+def _is_asked_for(violation: GitViolation, task: Task | None) -> bool:
+    """Return whether a task is about hooks or settings of git: they are put back, but nobody is to blame."""
+    named = task is not None and _ABOUT_GIT.search(f"{task.title} {task.text}") is not None
+    return named and violation.subject in ("git hooks", "git configuration")
+
+
 def settle_settings(folder: Path) -> str:
     """Put back what an agent did to settings in a launch that nobody concluded; returns what to say.
 
@@ -114,7 +141,8 @@ def settle_settings(folder: Path) -> str:
 
 def _is_there(kept: _Kept) -> bool:
     """Return whether there is still a work tree: a lane that was removed is not made again."""
-    return not kept.git.root or Path(kept.git.root).is_dir()
+    trees = [Path(name).parent for name in kept.git.files if name.endswith("/.git")]
+    return not trees or any(tree.is_dir() for tree in trees)
 
 
 def _settle(kept: _Kept, folder: Path) -> list[str]:
@@ -122,8 +150,10 @@ def _settle(kept: _Kept, folder: Path) -> list[str]:
     places = Contract(folder, files, lambda: TaskList(())).restore_places(kept.files)
     settings = [file for file in files if file.path.suffix == ".toml"]
     found = Contract(folder, settings, lambda: TaskList(())).restore(kept.files, None)
-    surroundings = settle_surroundings(kept.git)
-    return [*surroundings, *(one.text for one in (*places, *found))]
+    surroundings = settle_surroundings(kept.git, folder)
+    root = next((Path(name).parent for name in kept.git.files if name.endswith("/.git")), None)
+    rights = take_back_rights(root, Path(kept.git.own), kept.began) if root and kept.began else []
+    return [*surroundings, *rights, *(one.text for one in (*places, *found))]
 
 
 def _read(file: Path) -> _Kept | None:

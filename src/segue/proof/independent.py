@@ -12,8 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.proof import IndependentTests
+from segue.proof.breadth import find_names, only_repeats
 from segue.proof.interface import describe_interface
 from segue.proof.paths import Classifier, PathKind
+from segue.proof.trees import grep_words, list_tree
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import export, keep_files, lay_over
 from segue.system.lane import is_dependency
@@ -77,7 +79,9 @@ class DetachedTests:
         known = {*before.split("\0"), *(earlier.files if earlier is not None else ())}
         classifier = Classifier((), ())
         found = sorted(
-            path for path in _files_in(folder) if path not in known and classifier.kind(path) is PathKind.TEST
+            path
+            for path in _files_in(folder)
+            if path not in known and classifier.kind(path, new=True) is PathKind.TEST
         )
         label = f"{task}.{number}" if number > 1 else task
         files = {independent_path(path, label): folder / path for path in found[:_MOST_FILES]}
@@ -94,6 +98,15 @@ class DetachedTests:
     async def has(self, commit: str) -> bool:
         """Return whether tests are here: those of another machine, or that were deleted, are not."""
         return await self._objects.has(commit)
+
+    async def only_repeat(self, tests: IndependentTests, base: str, words: str) -> bool:
+        """Return whether tests use no values but those of the task's words, and of tests before it."""
+        entries = await list_tree(self._objects, base) if base else {}
+        classifier = Classifier((), ())
+        visible = {path: entry for path, entry in entries.items() if classifier.kind(path) is PathKind.TEST}
+        lines = await grep_words(self._objects, visible, find_names(words))
+        texts = {path: await self._objects.read(tests.commit, path) or "" for path in tests.files}
+        return only_repeats(texts, "\n".join([words, *(line for _, line in lines)]))
 
     async def show(self, commit: str) -> str:
         """Return tests as a diff that adds them."""

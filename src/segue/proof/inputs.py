@@ -6,6 +6,8 @@ used where they are, read-only, and compared with the list; small files are copi
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import os
 import shutil
@@ -17,12 +19,13 @@ from typing import TypeVar
 
 import msgspec
 
+from segue.proof.venvs import find_environments
 from segue.system.beneath import Beneath
 from segue.system.files import private_folder, read_start, write_atomic
 from segue.system.git.folders import find_place
 from segue.system.git.outside import run_outside
+from segue.system.isolation.places import follow, prefixes
 from segue.system.lane import has_content, is_dependency
-from segue.system.sandbox.places import follow, prefixes
 
 T = TypeVar("T")
 
@@ -50,9 +53,11 @@ _LEFT_OUT = frozenset(_CACHES_AND_RESULTS.split())
 _DATABASES = (".db", ".sqlite", ".sqlite3", ".pyc", ".pyo", ".log", ".o", ".a", ".tsbuildinfo", ".swp")
 _LARGEST = 1024**2
 _MOST_COPIED = 5000
-CACHES = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
-"""Folders within dependencies that tools write to: checks do not see them, or do not believe them."""
-_BOOKKEEPING = frozenset((".package-lock.json", ".yarn-integrity", ".modules.yaml", ".yarn-state.yml"))
+_CACHES = frozenset(("__pycache__", ".cache", ".vite", ".vite-temp"))
+"""Folders within dependencies that tools write to; checks do not see them, or do not believe them."""
+
+
+BOOKKEEPING = frozenset((".package-lock.json", ".yarn-integrity", ".modules.yaml", ".yarn-state.yml"))
 """Files in which package managers note what they installed."""
 
 
@@ -60,8 +65,12 @@ class Inputs(msgspec.Struct, frozen=True):
     """What was there before an agent started."""
 
     folders: dict[str, dict[str, str]]
-    """Folders of dependencies, with facts of every file in them."""
+    """Folders of dependencies (in the user's home: their whole paths), with facts of every file in them."""
     copied: list[str]
+    compiled: str = ""
+    """A digest of Python's compiled files in these folders, which honest programs write as well."""
+    user_site: str = ""
+    """A digest of the packages in the user's home; empty: there are none."""
     shared: list[str] = []
     """Which of these folders are the user's, because the work tree has none of its own."""
 
@@ -75,6 +84,10 @@ class Dependencies(msgspec.Struct, frozen=True):
     """Folders to which files were added, and new folders."""
     rewritten: tuple[str, ...] = ()
     """Files that were changed or removed, or that Python runs whenever it starts."""
+    compiled: bool = False
+    """Whether compiled files differ."""
+    user_site: bool = False
+    """Whether the packages in the user's home are as they were."""
     linked: tuple[Path, ...] = ()
     """Places outside of the repository that environments lead to."""
 
@@ -102,7 +115,7 @@ async def list_inputs(trees: Trees, scratch: Path) -> Inputs:
         return decode_note(record.read_bytes(), Inputs)
     private_folder(scratch)
     ignored = [path for place in dict.fromkeys((trees.root, trees.home)) for path in await _ignored(place)]
-    found = _sort(trees, list(dict.fromkeys(ignored)), scratch / "inputs")
+    found = await asyncio.to_thread(_sort, trees, list(dict.fromkeys(ignored)), scratch / "inputs")
     write_atomic(record, encode_note(found))
     return found
 
@@ -125,15 +138,16 @@ def _sort(trees: Trees, ignored: list[str], copies: Path) -> Inputs:
         if _is_left_out(path):
             continue
         if is_dependency(trees.find(path)):
-            folders[path] = _manifest(trees.find(path))
+            folders[path] = manifest(trees.find(path))
             continue
         for file in _files_below(trees, path):
             if is_dependency(trees.find(file)):
-                folders[file] = _manifest(trees.find(file))
+                folders[file] = manifest(trees.find(file))
             elif len(copied) < _MOST_COPIED and _copy(trees.find(file), copies / file):
                 copied.append(file)
     shared = [path for path in folders if trees.is_shared(path)]
-    return Inputs(folders, copied, shared)
+    folders |= {str(place): manifest(place) for place in find_environments(trees.home)}
+    return Inputs(folders, copied, compiled_digest(trees, folders), user_site_digest(), shared)
 
 
 def _is_left_out(path: str) -> bool:
@@ -167,16 +181,36 @@ def _copy(source: Path, target: Path) -> bool:
     return True
 
 
-def _manifest(folder: Path) -> dict[str, str]:
+def manifest(folder: Path) -> dict[str, str]:
     """Return the facts of every file; no program can set the time of change."""
     return {
         os.path.relpath(entry.path, folder): _facts(entry)
-        for entry in _walk_files(folder, CACHES)
-        if entry.name not in _BOOKKEEPING
+        for entry in walk_files(folder, _CACHES)
+        if entry.name not in BOOKKEEPING
     }
 
 
-def _walk_files(folder: Path, left_out: Collection[str]) -> Iterator[os.DirEntry[str]]:
+def user_site_digest() -> str:
+    """Return a digest of the packages in the user's home; empty if there are none."""
+    found = hashlib.sha256()
+    places = sorted(Path.home().glob(".local/lib/python*/site-packages"))
+    for place in places:
+        for entry in walk_files(place, _CACHES):
+            found.update(f"{entry.path}\0{_facts(entry)}\n".encode("utf-8", "surrogateescape"))
+    return found.hexdigest() if places else ""
+
+
+def compiled_digest(trees: Trees, folders: Collection[str]) -> str:
+    """Return a digest of the compiled Python files in some folders."""
+    found = hashlib.sha256()
+    for folder in sorted(folders):
+        for entry in walk_files(trees.find(folder), frozenset()):
+            if entry.name.endswith(".pyc"):
+                found.update(f"{entry.path}\0{_facts(entry)}\n".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
+def walk_files(folder: Path, left_out: Collection[str]) -> Iterator[os.DirEntry[str]]:
     pending = [str(folder)]
     while pending:
         try:
@@ -197,24 +231,31 @@ def _facts(entry: os.DirEntry[str]) -> str:
 
 def compare_inputs(trees: Trees, inputs: Inputs, tracked: Collection[str]) -> Dependencies:
     """Return how the dependencies differ from what they were."""
-    fresh = _new_folders(trees.root, inputs, tracked)
+    fresh = new_folders(trees.root, inputs, tracked)
     # A folder of its own instead of the user's was installed since, as a whole.
     own = [path for path in inputs.shared if not trees.is_shared(path)]
     extended, rewritten = [*fresh, *own], []
     for folder, before in inputs.folders.items():
         if folder in own:
             continue
-        now = _manifest(trees.find(folder))
+        now = manifest(trees.find(folder))
         rewritten += [f"{folder}/{name}" for name in before if now.get(name) != before[name]]
         added = [name for name in now if name not in before]
-        rewritten += [f"{folder}/{name}" for name in added if _runs_at_start(name)]
+        rewritten += [f"{folder}/{name}" for name in added if runs_at_start(name)]
         extended += [folder] if added else []
     return Dependencies(
         (*inputs.folders, *fresh),
         tuple(extended),
         tuple(sorted(rewritten)),
+        compiled_digest(trees, inputs.folders) != inputs.compiled,
+        bool(inputs.user_site) and user_site_digest() == inputs.user_site,
         tuple(place for folder in inputs.folders for place in _linked(trees.find(folder))),
     )
+
+
+def user_site_places(dependencies: Dependencies) -> list[Path]:
+    """Return where the packages in the user's home are, if checks may see them."""
+    return [Path.home() / ".local/lib"] if dependencies.user_site else []
 
 
 def _linked(folder: Path) -> Iterator[Path]:
@@ -231,11 +272,11 @@ def _linked(folder: Path) -> Iterator[Path]:
         )
 
 
-def _runs_at_start(name: str) -> bool:
+def runs_at_start(name: str) -> bool:
     return name.endswith(".pth") or name.rpartition("/")[2] in ("sitecustomize.py", "usercustomize.py")
 
 
-def _new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[str, ...]:
+def new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[str, ...]:
     """Return folders of dependencies that were installed since: at the root and beside a package.json."""
     places = {
         f"{path[: -len('package.json')]}node_modules" for path in tracked if path.endswith("package.json")
@@ -244,6 +285,15 @@ def _new_folders(root: Path, inputs: Inputs, tracked: Collection[str]) -> tuple[
     committed = {path[: path.find("node_modules/") + 12] for path in tracked if "node_modules/" in path}
     fresh = sorted(places.difference(tracked, committed, inputs.folders))
     return tuple(path for path in fresh if is_dependency(root / path) and not (root / path).is_symlink())
+
+
+def caches_within(folders: Mapping[str, Path]) -> tuple[str, ...]:
+    """Return caches inside of dependencies, which an agent's own runs may have filled."""
+    return tuple(f"{path}/{name}" for path in folders for name in CACHES if (folders[path] / name).is_dir())
+
+
+CACHES = (".cache", ".vite", ".vite-temp")
+"""What tools write into folders of dependencies."""
 
 
 def place_copies(inputs: Inputs, scratch: Path, tree: Path) -> None:
@@ -264,9 +314,16 @@ _INSTALLED = ("lib/python*/site-packages", "lib/python3/dist-packages", "lib/nod
 
 
 def input_facts(inputs: Inputs, scratch: Path) -> list[object]:
-    """Return what tells these dependencies and copied files from others."""
-    copies = [(name, *_place_facts(scratch / "inputs" / name)) for name in inputs.copied]
-    return [inputs.folders, copies]
+    """Return what tells these dependencies and copied files from others.
+
+    Compiled files are left out: programs write them as they run, and they say the same.
+    """
+    return [inputs.folders, copy_facts(inputs, scratch), inputs.user_site]
+
+
+def copy_facts(inputs: Inputs, scratch: Path) -> list[object]:
+    """Return what tells the copied files from others."""
+    return [(name, *_place_facts(scratch / "inputs" / name)) for name in inputs.copied]
 
 
 def machine_facts(env: Mapping[str, str]) -> list[object]:

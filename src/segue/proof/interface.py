@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from segue.proof.mutants.grammar import find_language, parse
-from segue.proof.mutants.source import FUNCTION, text_of
+from segue.proof.mutation.grammar import find_language, parse
+from segue.proof.mutation.source import FUNCTION, text_of
 from segue.proof.paths import Classifier, PathKind
 from segue.proof.trees import TreeEntry, read_text
 from segue.system.beneath import read_below
@@ -57,7 +57,7 @@ async def describe_new_names(
     found = {}
     changed = (path for path in sorted(head) if base.get(path) != head[path])
     for path in islice((path for path in changed if _may_hold_names(path)), _MOST_READ):
-        if classifier.kind(path) is not PathKind.CODE:
+        if classifier.kind(path, path not in base) is not PathKind.CODE:
             continue
         before, after = await read_text(objects, base, path), await read_text(objects, head, path)
         if len(after) <= _LARGEST_SOURCE:
@@ -68,7 +68,7 @@ async def describe_new_names(
 
 def _may_hold_names(path: str) -> bool:
     """Return whether there is a grammar for a file; one without an ending may begin by naming a language."""
-    return "." not in PurePosixPath(path).name or find_language(path) is not None
+    return "." not in PurePosixPath(path).name or find_language(path, "") is not None
 
 
 def _list(found: Mapping[str, list[str]]) -> str:
@@ -78,7 +78,7 @@ def _list(found: Mapping[str, list[str]]) -> str:
 
 def list_names(path: str, text: str) -> list[str]:
     """Return the public names of a file with their signatures; none where there is no grammar for it."""
-    language = find_language(path)
+    language = find_language(path, text)
     root = parse(language, text.encode()) if language is not None else None
     if root is None:
         return []

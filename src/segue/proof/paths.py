@@ -1,13 +1,16 @@
-"""Tell tests, control files and product code apart by their names, and find the files of a command."""
+"""Tell tests, control files and product code apart by their paths, and find the files of a command."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Collection, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 from functools import cache
+
+from segue.proof.mentions import language
 
 
 class PathKind(StrEnum):
@@ -20,6 +23,8 @@ class PathKind(StrEnum):
     """Decides what runs and what counts: taken from the base."""
     MERGED = "merged"
     """Product and control at once: the head's file with the control sections of the base."""
+    SHADOW = "shadow"
+    """A new module that hides one of the standard library or of a dependency: left out unless needed."""
 
 
 _TESTS = """
@@ -28,44 +33,42 @@ _TESTS = """
 """
 _TEST_NAME = re.compile(r"tests?(?:[-_].*)?|.*[-_]tests?")
 """What programs with tests are called, in whatever language."""
-_HELPERS = "*golden* *expected* *snapshot* *cassette* fixtures/** *helper*"
-"""What tests often use beside their folders; product where the product's own code names it."""
 _CONTROL = """
-    GNUmakefile makefile Makefile *.mk justfile Justfile .justfile Taskfile* .github/** .gitlab-ci.yml
+    *.mk justfile Justfile .justfile Taskfile* .github/** .gitlab-ci.yml
     .gitattributes .env* .envrc tox.ini noxfile.py conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml
     .coveragerc sitecustomize.py usercustomize.py *.pth *.pyc *.pyo *.egg-info/** *.dist-info/**
-    ruff.toml .ruff.toml mypy.ini .mypy.ini .flake8 .pylintrc pyrightconfig.json .eslintrc* eslint.config.*
-    biome.json* .golangci.* clippy.toml .clippy.toml
     jest.config.* jest.setup.* jest-*.config.* setupTests.* babel.config.* .babelrc* .swcrc tsconfig*.json
     .npmrc .yarnrc* .pnpmfile.cjs .pnp.* node_modules/** vitest.config.* vitest.setup.* vite.config.*
     vitest.workspace.* .mocharc* .taprc ava.config.* karma.conf.* node.config.json .c8rc* .nycrc* go.work
     .cargo/** rust-toolchain* phpunit.xml* .rspec
 """
-_MERGED = ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod")
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_PROGRAMS = """
-    .py .pyi .js .jsx .cjs .mjs .ts .tsx .mts .cts .go .rs .java .kt .kts .scala .c .h .cc .cpp .hpp .cs .fs
-    .swift .dart .rb .php .pl .lua .r .jl .ex .exs .erl .clj .hs .elm .zig .sh .bash .zsh .fish .ps1 .sql
-    .vue .svelte .groovy .bats .t
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_MERGED = ("pyproject.toml", "setup.cfg", "package.json", "Cargo.toml", "go.mod", *MAKEFILES)
+_TOOLS = """
+    pytest _pytest pluggy iniconfig packaging coverage xdist execnet hypothesis attr attrs exceptiongroup
+    tomli py pygments mock nose nose2 tox nox pip setuptools pkg_resources wheel trio anyio
+    pytest_asyncio pytest_cov
 """
-_ENDINGS = frozenset(_PROGRAMS.split())
-
-
-def is_program(path: str) -> bool:
-    """Return whether a file is called like the source of a program."""
-    return "." in path and path[path.rfind(".") :] in _ENDINGS
+"""Modules that test runners load."""
+_PYTHON = re.compile(r"(?:(?:src|lib)/)?([A-Za-z_]\w*)(?:\.py|/.*)?")
 
 
 class Classifier:
     """Classifies the paths of one check."""
 
-    def __init__(self, named: Collection[str] = (), control: Sequence[str] = ()) -> None:
-        """Know the files of the command, and further globs of control files."""
+    def __init__(
+        self,
+        named: Collection[str] = (),
+        control: Sequence[str] = (),
+        modules: Iterable[str] = (),
+    ) -> None:
+        """Know the files of the command, further globs, and the names of installed modules."""
         self._control = _compile((*_CONTROL.split(), *control))
         self._named = frozenset(named)
+        self._modules = {*_TOOLS.split(), *sys.stdlib_module_names, *modules}
 
-    def kind(self, path: str) -> PathKind:
-        """Return what the file is for."""
+    def kind(self, path: str, new: bool = False) -> PathKind:
+        """Return what the file is for; `new`: the base does not have it."""
         if path.rpartition("/")[2] in _MERGED and "node_modules/" not in path:
             return PathKind.MERGED
         if self._control.match(path):
@@ -73,20 +76,25 @@ class Classifier:
         if is_test_name(path):
             return PathKind.TEST
         if path in self._named:
-            return PathKind.TEST if is_program(path) else PathKind.CONTROL
-        return PathKind.CODE
+            return PathKind.TEST if language(path) else PathKind.CONTROL
+        return PathKind.SHADOW if new and self._is_shadow(path) else PathKind.CODE
+
+    def _is_shadow(self, path: str) -> bool:
+        match = _PYTHON.fullmatch(path)
+        if match is None or not path.endswith((".py", ".so", ".pyd")):
+            return False
+        return match[1] not in ("test", "tests", "src", "lib") and match[1] in self._modules
 
 
 def is_test_name(path: str) -> bool:
     """Return whether a file is called like a test, or is in a folder of tests."""
     stem = path.rpartition("/")[2].partition(".")[0]
-    matches = _compile(tuple(_TESTS.split())).match(path)
-    return bool(matches or (is_program(path) and _TEST_NAME.fullmatch(stem)))
+    return bool(_test_pattern().match(path) or (language(path) and _TEST_NAME.fullmatch(stem)))
 
 
-def is_helper_name(path: str) -> bool:
-    """Return whether a file is called like what tests use."""
-    return bool(_compile(tuple(_HELPERS.split())).match(path))
+@cache
+def _test_pattern() -> re.Pattern[str]:
+    return _compile(tuple(_TESTS.split()))
 
 
 @cache
@@ -119,7 +127,7 @@ _LOOKED_AT = re.compile(r"\$\$?\([^()]*\)|`[^`\n]*`|[^\n;&|]*\|\s*(?:[ef]?grep|d
 _INCLUDED = re.compile(r"^-?s?include\s+(.+)$", re.M)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.M)
 _VARIABLE = re.compile(r"^[\"']?\$(?:\(.*\)|\{[^}]*\}|\w+)[\"']?/")
-_SCRIPT_FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
+SCRIPT_FOLDERS = ("scripts", "script", "tools", "ci", ".ci", "hack", "build-tools")
 _INTERPRETER = re.compile(
     r"(?:python|node|ruby|perl|php|lua|deno|bun|tsx|ts-node|[a-z]*sh|run)[\d.]*|-[BEIsSuWex]+"
 )
@@ -151,11 +159,11 @@ def named_files(argv: Sequence[str], known: Collection[str]) -> frozenset[str]:
             module = clean.replace(".", "/")
             options = (clean, f"{module}.py", f"{module}/__main__.py") if before == "-m" else (clean,)
             # A program among the arguments of another is what that one looks at, as with `mypy app.py`.
-            is_subject = part == word and is_program(part) and not _starts(before)
+            is_subject = part == word and bool(language(part)) and not _starts(before)
             found.update(option for option in options if option in known and not is_subject)
     program = argv[0].rpartition("/")[2] if argv else ""
     if program in ("make", "gmake"):
-        found.update(name for name in _MAKEFILES if name in known)
+        found.update(name for name in MAKEFILES if name in known)
     if program in _PACKAGE_TOOLS and "package.json" in known:
         found.add("package.json")
     return frozenset(found)
@@ -169,7 +177,7 @@ def _starts(word: str) -> bool:
 def parts_of(path: str, text: str, known: Collection[str]) -> list[str]:
     """Return the files that a script, a Makefile or a package.json is made of."""
     name = path.rpartition("/")[2]
-    if name in _MAKEFILES or name.endswith(".mk"):
+    if name in MAKEFILES or name.endswith(".mk"):
         included = [word for line in _INCLUDED.findall(text) for word in line.split()]
         return _resolve(path, included, known) + _scripts(path, text, known)
     if name == "package.json":
@@ -184,7 +192,7 @@ def parts_of(path: str, text: str, known: Collection[str]) -> list[str]:
     return [
         file
         for file in sourced
-        if file.rpartition("/")[0] in near or file.partition("/")[0] in _SCRIPT_FOLDERS
+        if file.rpartition("/")[0] in near or file.partition("/")[0] in SCRIPT_FOLDERS
     ]
 
 
@@ -205,7 +213,7 @@ def _scripts(path: str, text: str, known: Collection[str]) -> list[str]:
     return [
         file
         for file in _resolve(path, words, known)
-        if file.endswith((".sh", ".bash")) or file.partition("/")[0] in _SCRIPT_FOLDERS
+        if file.endswith((".sh", ".bash")) or file.partition("/")[0] in SCRIPT_FOLDERS
     ]
 
 

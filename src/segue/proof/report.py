@@ -19,6 +19,8 @@ _UNDEFINED = re.compile(
     r"|not found in scope|NoSuchMethodError|ClassNotFound"
 )
 _ARGUMENT = re.compile(r"argument|is not a function|is not a constructor|is not defined")
+_IN_EXAMPLE = re.compile(r"UNEXPECTED EXCEPTION: (\w+)")
+"""What the code of a doctest has raised."""
 
 
 class TestOutcome(StrEnum):
@@ -84,6 +86,10 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     runners: tuple[str, ...] = ()
     weaknesses: tuple[str, ...] = ()
     """What makes its tests say less than those of other runners."""
+    equal: tuple[str, ...] = ()
+    """Classes of the product whose values equal any other, so that comparing with them says nothing."""
+    apart: tuple[str, ...] = ()
+    """Calls by tests that the product answers otherwise where nothing tells that tests run."""
 
     def ids(self, outcome: TestOutcome) -> frozenset[str]:
         """Return the ids of the tests that ended so; files that could not be loaded are not tests."""
@@ -116,7 +122,17 @@ def join_reports(reports: Iterable[Report]) -> Report | None:
     weak = dict.fromkeys(text for report in found for text in report.weaknesses)
     # A runner that ran nothing has no canary; one that ran tests without a canary says less than the others.
     canary = join_canaries(report.canary for report in found if report.tests)
-    return Report(tests, sum(report.files for report in found), canary, tuple(names), tuple(weak))
+    equal = dict.fromkeys(name for report in found for name in report.equal)
+    apart = dict.fromkeys(words for report in found for words in report.apart)
+    return Report(
+        tests,
+        sum(one.files for one in found),
+        canary,
+        tuple(names),
+        tuple(weak),
+        equal=tuple(equal),
+        apart=tuple(apart),
+    )
 
 
 def add_case(tests: dict[str, CaseResult], case: CaseResult) -> None:
@@ -140,16 +156,20 @@ def explain(name: str, message: str, frames: Iterable[str] = (), test_file: str 
 
     `frames` are the files of the repository in the traceback, without dependencies.
     """
+    inner = _IN_EXAMPLE.search(message) if name == "UnexpectedException" else None
+    name = inner[1] if inner else name
     if name in _SYNTAX:
         return Reason.SYNTAX
     if name in ("AssertionError", "Failed", "AssertionFailedError") or "Assertion" in name:
+        return Reason.ASSERTION
+    if name in ("DocTestFailure", "MultipleDoctestFailures"):
         return Reason.ASSERTION
     lacks = name in _MISSING or (name == "TypeError" and _ARGUMENT.search(message))
     if lacks or _UNDEFINED.search(message):
         return Reason.MISSING
     if name == "NotImplementedError":
         return Reason.UNFINISHED
-    is_raised = any(frame and frame != test_file for frame in frames)
+    is_raised = inner is not None or any(frame and frame != test_file for frame in frames)
     return Reason.RAISED if is_raised else Reason.OTHER
 
 

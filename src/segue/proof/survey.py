@@ -1,192 +1,208 @@
-"""Survey a tree that no agent has worked on yet: is a check green, red, empty, or unable to start?"""
+"""Surveys a tree that nobody has worked on yet: is a check green, red, empty, or unable to start?"""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from segue.domain.proof import BaseCheck, BaseState
-from segue.proof.report import Report, TestOutcome
+from segue.proof.obstacles import (
+    Obstacle,
+    absent_paths,
+    find_obstacle,
+    has_run,
+    is_same,
+    lacking,
+    last_line,
+    last_lines,
+)
+from segue.proof.report import CaseResult, Report, TestOutcome
 from segue.proof.runs import Observed
 
-_SHOWN = 12
-"""Lines at the end of the output that may say what is wrong."""
-_TEST_COMMAND = re.compile(
+_TESTS = {
+    ".py": re.compile(r"^\s*(?:async )?def test|^class \w*(?:Test|Case)", re.M),
+    ".js": re.compile(r"\b(?:test|it|describe)\s*(?:\.\w+)?\("),
+    ".go": re.compile(r"^func Test", re.M),
+    ".rs": re.compile(r"#\[(?:\w+::)?test\]"),
+}
+_LIKE_JS = (".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts")
+_RUNNERS = (
+    (re.compile(r"pytest|unittest|python|tox|nox"), ".py"),
+    (re.compile(r"npm|npx|yarn|pnpm|bun|node|jest|vitest|mocha"), ".js"),
+    (re.compile(r"\bgo\b"), ".go"),
+    (re.compile(r"cargo"), ".rs"),
+)
+_TEST_RUNNER = re.compile(r"pytest|unittest|jest|vitest|mocha|node .*--test\b|\b(?:go|cargo) test\b")
+_NONE_FOUND = re.compile(r"no test(?: file)?s? (?:ran|found|were found)|no test files", re.IGNORECASE)
+"""What test runners say where nobody has written a test yet."""
+_MAY_TEST = re.compile(
     r"test|spec|tox|nox|jest|mocha|behave|bats|make|just|npm|yarn|pnpm|bun|check|verify|\./"
 )
 """What may run tests, judging by its name, once there are some."""
-_RUNNER = re.compile(r"pytest|unittest|jest|vitest|mocha|node .*--test\b|\b(?:go|cargo) test\b")
-_NO_TESTS = re.compile(r"no test(?: file)?s? (?:ran|found|were found)|no test files", re.I)
-_CANNOT_START = re.compile(
-    r"not found|no such file|no rule to make|missing script|no module named|cannot find module"
-    r"|unrecognized arguments|unknown (?:command|option|script)|while loading conftest",
-    re.I,
-)
-_PYTEST = re.compile(r"^(?:ERROR: |ImportError while loading conftest )", re.M)
-_MAKE = re.compile(r"\*\*\* \[.*\] \D* ?12[67]$", re.M)
-_MODULE = re.compile(r"No module named '?([\w.]+)'?|Cannot find (?:module|package) '([^']+)'")
-_QUOTED = re.compile(r"[`'\"‘]([\w./:@-]+)[`'\"’]")
-_FINDING = re.compile(r"\S+:\d+")
-"""How a line begins that is about a place in the project."""
+_MOST_READ = 60
+"""Test files that are read to find out whether there are tests."""
 _PLAIN = re.compile(
     r"(?:.*/)?(?:\.[^/]*|LICEN[CS]E[^/]*|[^/]*\.(?:md|rst|txt|toml|ya?ml|json|cfg|ini|lock|svg|png))"
 )
 """Files that are no program."""
 
 
-class Obstacle(Struct, frozen=True):
-    """Why a command could not start."""
+class Surroundings(Struct, frozen=True):
+    """What a check finds around it."""
 
-    reason: str
-    """In the command's own words."""
-    missing: tuple[str, ...] = ()
-    """The names of what is missing."""
+    argv: tuple[str, ...]
+    paths: frozenset[str]
+    """The files of the tree."""
+    tests: Sequence[str]
+    """The test files among them."""
+    read: Callable[[str], Awaitable[str]]
+    run_alone: Callable[[], Awaitable[Observed]]
+    """Runs the command in an empty folder."""
+    limit: float
+    """Seconds that it may take."""
+
+    @property
+    def is_young(self) -> bool:
+        """Whether there is no program yet, only what people write before they begin."""
+        return all(_PLAIN.fullmatch(path) for path in self.paths)
+
+    async def has_tests(self) -> bool:
+        """Return whether there are tests that the command could run."""
+        line = shlex.join(self.argv)
+        wanted = {suffix for pattern, suffix in _RUNNERS if pattern.search(line)} or set(_TESTS)
+        for path in self.tests[:_MOST_READ]:
+            ending = f".{path.rpartition('.')[2]}"
+            suffix = ".js" if ending in _LIKE_JS else ending
+            if suffix in wanted and _TESTS[suffix].search(await self.read(path)):
+                return True
+        return False
 
 
-def conclude(
-    argv: Sequence[str], seen: Observed, paths: Collection[str], has_tests: bool, limit: float
+async def conclude(seen: Observed, around: Surroundings) -> BaseCheck:
+    """Return what a check that has run on a tree says about it."""
+    command = shlex.join(around.argv)
+    report = seen.report or Report()
+    failing, files = tuple(sorted(report.failed)), _red_files(report)
+    by_code = seen.exit_code != 0 and not failing
+    too_long = seen.exit_code is None
+    found = BaseCheck(command, BaseState.GREEN, seen.tests, failing, files, by_code, too_long=too_long)
+    if await _finds_no_tests(seen, around):
+        return _change(found, BaseState.EMPTY)
+    output = "" if failing and has_run(seen) else "\n".join(last_lines(seen.output))
+    obstacle, is_later = await _obstacle(seen, around)
+    if obstacle is not None:
+        state = BaseState.RED if is_later else BaseState.UNREADY
+        return _change(found, state, output, obstacle)
+    if seen.exit_code == 0 and not failing:
+        if seen.report is not None:
+            return _change(found, BaseState.GREEN if seen.tests else BaseState.EMPTY)
+        may_test = _MAY_TEST.search(command) is not None and not await around.has_tests()
+        return _change(replace(found, mute=not may_test), BaseState.GREEN)
+    if seen.report is not None and not seen.tests:
+        return _change(found, BaseState.EMPTY)
+    return _change(found, BaseState.RED, output)
+
+
+def _change(
+    found: BaseCheck, state: BaseState, output: str = "", obstacle: Obstacle | None = None
 ) -> BaseCheck:
-    """Return what a check that has run on a tree says about it; `has_tests`: the tree has test files."""
-    command, report = shlex.join(argv), seen.report or Report()
-    failing = tuple(sorted(report.failed))
-    obstacle = _find_obstacle_of(argv, seen, paths, has_tests, limit)
-    is_young = all(_PLAIN.fullmatch(path) for path in paths)
-    by_code = not seen.ok and not failing
-    state = BaseState.GREEN if seen.ok and not failing else BaseState.RED
-    is_empty = seen.report is not None or _says_empty(command, seen, has_tests)
-    if obstacle is None and not seen.tests and is_empty:
-        state = BaseState.EMPTY
-    elif obstacle is not None:
-        may_come = is_young or (not has_tests and _names_absent_file(argv, paths))
-        state = BaseState.RED if may_come and seen.exit_code is not None else BaseState.UNREADY
-    is_explained = state in (BaseState.GREEN, BaseState.EMPTY) or bool(failing and has_run(seen))
-    may_test = _TEST_COMMAND.search(command) is not None and not has_tests
-    return BaseCheck(
-        command,
-        state,
-        seen.tests,
-        failing,
-        _find_red_files(report),
-        by_code and state is not BaseState.EMPTY,
-        obstacle.reason if obstacle else "",
-        obstacle.missing if obstacle else (),
-        "" if is_explained else "\n".join(last_lines(seen.output)),
-        mute=state is BaseState.GREEN and seen.report is None and not may_test,
-        too_long=seen.exit_code is None,
-    )
+    reason, missing = (obstacle.reason, obstacle.missing) if obstacle is not None else ("", ())
+    return replace(found, state=state, output=output, reason=reason, missing=missing)
 
 
-def _says_empty(command: str, seen: Observed, has_tests: bool) -> bool:
-    said = any(_NO_TESTS.search(line) for line in last_lines(seen.output))
-    return said and not has_tests and _RUNNER.search(command) is not None
+async def _finds_no_tests(seen: Observed, around: Surroundings) -> bool:
+    """Return whether a test runner says that there are no tests, and there are none."""
+    is_runner = seen.report is None and _TEST_RUNNER.search(shlex.join(around.argv)) is not None
+    said = is_runner and any(_NONE_FOUND.search(line) for line in last_lines(seen.output))
+    return said and not await around.has_tests()
 
 
-def _find_obstacle_of(
-    argv: Sequence[str], seen: Observed, paths: Collection[str], has_tests: bool, limit: float
-) -> Obstacle | None:
-    """Return why the check says nothing; None: it says something."""
+async def _obstacle(seen: Observed, around: Surroundings) -> tuple[Obstacle | None, bool]:
+    """Return why the check cannot start, and whether the project may still get what it lacks."""
     if seen.exit_code is None:
-        return Obstacle(f"it took longer than check_timeout = {limit:g} s")
+        return Obstacle(f"it took longer than check_timeout = {around.limit:g} s"), False
     if has_run(seen):
-        return None
-    if seen.report is not None and seen.tests:
-        return _find_common_cause(seen.report, paths)
-    obstacle = find_obstacle(argv, seen)
-    if seen.report is not None:
-        if not has_tests:
-            return None
-        words = obstacle.reason if obstacle is not None else "it finds no tests, although there are some"
-        return Obstacle(words, lacking(argv, seen.output))
-    return None if seen.ok or _says_empty(shlex.join(argv), seen, has_tests) else obstacle
-
-
-def find_obstacle(argv: Sequence[str], seen: Observed) -> Obstacle | None:
-    """Return why a command could not start, as far as its output tells; None if it probably did."""
-    if seen.exit_code in (0, None) or has_run(seen):
-        return None
-    lines = last_lines(seen.output)
-    named = [line for line in lines if _CANNOT_START.search(line) and not _FINDING.match(line)]
-    if seen.exit_code in (126, 127) or _MAKE.search(seen.output):
-        reason = _clean(named[-1] if named else last_line(seen.output))
-        return Obstacle(reason or f"exit code {seen.exit_code}", lacking(argv, seen.output))
-    if seen.exit_code == 4 and _PYTEST.search(seen.output) and not seen.tests:
-        # pytest's own code for a wrong command line, and for a conftest.py that cannot be loaded
-        errors = [line for line in lines if re.match(r"E  |.*error:", line)]
-        return Obstacle(_clean((errors or lines)[-1]), lacking(argv, seen.output))
-    if seen.report is not None or not named:
-        return None
-    # A script of the project may say of anything that it is missing; a tool names its own words.
-    words = _words(argv)
-    for line in named:
-        if any(word in line for word in words) or _MODULE.search(line):
-            return Obstacle(_clean(line), lacking(argv, seen.output))
-    return None
-
-
-def has_run(seen: Observed) -> bool:
-    """Return whether a test ran; a file that could not be loaded does not count."""
-    return seen.report is not None and any(not case.whole_file for case in seen.report.tests.values())
-
-
-def last_lines(output: str, most: int = _SHOWN) -> list[str]:
-    """Return the last lines of an output that say something."""
-    return [line.rstrip() for line in output.splitlines() if line.strip()][-most:]
-
-
-def last_line(output: str) -> str:
-    """Return the last line of an output."""
-    return _clean((last_lines(output) or [""])[-1])
-
-
-def lacking(argv: Sequence[str], output: str) -> tuple[str, ...]:
-    """Return what a command may lack: its own words, and names at the end of its output."""
-    end = "\n".join(last_lines(output))
-    modules = [name for pair in _MODULE.findall(end) for name in pair if name]
-    names = re.findall(r"(?:^|[\s:])([^\s:]+): (?:command )?not found", end)
-    return tuple(dict.fromkeys((*_words(argv), *modules, *names, *_QUOTED.findall(end))))
-
-
-def _words(argv: Sequence[str]) -> list[str]:
-    """Return the words of a command that may mean something of the project."""
-    runners = ("pytest", "unittest", "discover", "python", "python3", "node", "npm", "run")
-    return [
-        word
-        for word in argv[1:]
-        if len(word) > 1 and not word.startswith(("-", "/")) and "=" not in word and word not in runners
-    ]
-
-
-def _names_absent_file(argv: Sequence[str], paths: Collection[str]) -> bool:
-    """Return whether a command names a file or folder that the project does not have yet."""
-    words = [word.partition("::")[0].removeprefix("./").rstrip("/") for word in _words(argv)]
-    return any(
-        ("/" in word or "." in word)
-        and not any(path == word or path.startswith(f"{word}/") for path in paths)
-        for word in words
+        return None, False
+    if seen.report is not None and not _loaded_nothing(seen.report, around):
+        unloaded = _find_common_cause(seen.report, around)
+        return unloaded, False
+    lacks = _missing_script(around.argv, await around.read("package.json"))
+    obstacle = find_obstacle(around.argv, seen, around.paths) or (
+        Obstacle(lacks, around.argv[1:]) if lacks else None
     )
+    if seen.report is not None:
+        if not await around.has_tests():
+            return None, False
+        words = obstacle.reason if obstacle is not None else "it finds no tests, although there are some"
+        return Obstacle(words, lacking(around.argv, seen.output)), False
+    if seen.exit_code == 0:
+        return None, False
+    if obstacle is None and not around.argv[0].startswith("./"):
+        alone = await around.run_alone()
+        if is_same(seen, alone):
+            obstacle = Obstacle(last_line(seen.output), lacking(around.argv, seen.output))
+    return obstacle, obstacle is not None and await _may_come(obstacle, seen.output, around)
 
 
-def _find_common_cause(report: Report, paths: Collection[str]) -> Obstacle | None:
-    """Return why no test file at all can be loaded, if that is one module that the project does not have."""
+async def _may_come(obstacle: Obstacle, output: str, around: Surroundings) -> bool:
+    """Return whether what is missing is a part of the project that nobody has written yet."""
+    if around.is_young:
+        return True
+    if _TEST_RUNNER.search(shlex.join(around.argv)) and await around.has_tests():
+        return False  # there are tests, but not where the command looks for them
+    inside = [name for name in obstacle.missing if "/" in name and not name.startswith("/")]
+    absent = [path for path in absent_paths(around.argv, around.paths) if path in output]
+    return bool(inside or absent)
+
+
+def _loaded_nothing(report: Report, around: Surroundings) -> bool:
+    """Return whether no test file of the project was even found."""
+    return not any(case.file in around.paths or case.id in around.paths for case in report.tests.values())
+
+
+def _find_common_cause(report: Report, around: Surroundings) -> Obstacle | None:
+    """Return why no test file at all can be loaded, if that is one thing that tests do not wait for."""
     cases = list(report.tests.values())
     if len(cases) < 2:
         return None  # a single file is as likely a specification that waits for its code
-    named = [{name.partition(".")[0] for name, _ in _MODULE.findall(case.message)} for case in cases]
-    known = {part.removesuffix(".py") for path in paths for part in path.split("/")[:2]}
-    foreign = sorted(set.intersection(*named) - known - {""})
-    if not foreign:
+    modules = set.intersection(*(_modules(case) for case in cases))
+    known = {path.partition("/")[0].removesuffix(".py") for path in around.paths}
+    known |= {path.split("/")[1].removesuffix(".py") for path in around.paths if path.startswith("src/")}
+    foreign = sorted(modules - known)
+    if foreign:
+        return Obstacle(f"no test file can be loaded: No module named '{foreign[0]}'", tuple(foreign))
+    causes = {last_line(case.message) for case in cases}
+    right = any(case.reason is not None and case.reason.is_right for case in cases)
+    if right or len(causes) > 1:
         return None
-    return Obstacle(f"no test file can be loaded: No module named '{foreign[0]}'", tuple(foreign))
+    return Obstacle(f"no test file can be loaded: {causes.pop()}")
 
 
-def _find_red_files(report: Report) -> tuple[str, ...]:
+def _modules(case: CaseResult) -> set[str]:
+    return {name.partition(".")[0] for name in re.findall(r"No module named '([\w.]+)'", case.message)}
+
+
+def _missing_script(argv: Sequence[str], package: str) -> str:
+    """Return in words that npm has no such script; it says nothing itself when it is told to be silent."""
+    words = [word for word in argv[1:] if not word.startswith("-")]
+    if argv[0].rpartition("/")[2] not in ("npm", "pnpm") or not words or not package:
+        return ""
+    name = words[1] if words[0] in ("run", "run-script") and len(words) > 1 else words[0]
+    if name == words[0] and name not in ("test", "start"):
+        return ""
+    try:
+        scripts = json.loads(package).get("scripts", {})
+    except (ValueError, AttributeError):
+        return "package.json cannot be read"
+    return "" if name in scripts else f'package.json has no script "{name}"'
+
+
+def _red_files(report: Report) -> tuple[str, ...]:
     red = {case.file or case.id for case in report.tests.values() if case.outcome is TestOutcome.FAILED}
     green = {case.file for case in report.tests.values() if case.outcome is TestOutcome.PASSED}
     return tuple(sorted(red - green))
-
-
-def _clean(line: str) -> str:
-    return re.sub(r"^(?:E|npm (?:error|ERR!))\s+", "", line.strip())[:300]

@@ -12,6 +12,7 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
 from msgspec import Struct
 
@@ -62,8 +63,12 @@ def _is_content(place: Path, name: str, size: int) -> bool:
 
 
 _LINK = "120000"
-_LARGEST = 4 * 1024**2
-"""Files larger than this are not compared as texts."""
+_FEW = 16
+_MOST_READ = 32 * 1024**2
+_BESIDE = 100
+"""Bytes by which git's answer about a file is longer than the file."""
+_read: dict[str, bytes] = {}
+"""Content by its id, as it was last read ahead."""
 
 
 class TreeEntry(Struct, frozen=True):
@@ -71,11 +76,6 @@ class TreeEntry(Struct, frozen=True):
 
     mode: str
     id: str
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is neither a link nor a submodule."""
-        return not (self.is_link or self.is_module)
 
     @property
     def is_link(self) -> bool:
@@ -102,30 +102,48 @@ async def list_tree(objects: Objects, tree: str) -> dict[str, TreeEntry]:
     return found
 
 
-async def read_files(objects: Objects, ids: Iterable[str]) -> dict[str, bytes]:
-    """Return the content of files by id, read by two processes however many there are."""
-    asked = "".join(f"{ident}\n" for ident in sorted(set(ids))).encode()
-    if not asked:
-        return {}
-    answer = await objects.git("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)
-    known = (line.decode().split() for line in answer.out.splitlines() if not line.endswith(b" missing"))
-    sizes = {ident: int(size) for ident, size in known if int(size) <= _LARGEST}
-    asked = "".join(f"{ident}\n" for ident in sizes).encode()
-    raw = (await objects.git("cat-file", "--batch", stdin=asked)).out if sizes else b""
-    found, start = {}, 0
-    for ident, size in sizes.items():
+async def read_ahead(objects: Objects, *trees: Mapping[str, TreeEntry]) -> None:
+    """Read the small files in which trees differ, with two processes instead of one for each of them."""
+    files = [
+        {path: one for path, one in tree.items() if not (one.is_link or one.is_module)} for tree in trees
+    ]
+    paths = {path for tree in files for path in tree if any(tree[path] != one.get(path) for one in trees)}
+    wanted = {tree[path].id for tree in files for path in paths & tree.keys()}
+    ids = wanted - _read.keys()
+    if len(paths) < _FEW or not ids:
+        return
+    asked = "".join(f"{one}\n" for one in sorted(ids)).encode()
+    said = await objects.git("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)
+    known = (line.decode().split() for line in said.out.splitlines() if not line.endswith(b" missing"))
+    sizes = {ident: int(size) for ident, size in known}
+    room, small = _MOST_READ - sum(len(_read[ident]) + _BESIDE for ident in wanted & _read.keys()), []
+    for ident, size in sorted(sizes.items(), key=lambda pair: pair[1]):
+        room -= size + _BESIDE
+        small += [ident] if room > 0 else []
+    raw = (await objects.git("cat-file", "--batch", stdin="".join(f"{one}\n" for one in small).encode())).out
+    for ident in _read.keys() - wanted:
+        del _read[ident]
+    start = 0
+    for ident in small:
         begin = raw.index(b"\n", start) + 1
-        start = begin + size + 1
-        found[ident] = raw[begin : begin + size]
-    return found
+        start = begin + sizes[ident] + 1
+        _read[ident] = raw[begin : start - 1]
 
 
 async def read_text(objects: Objects, entries: Mapping[str, TreeEntry], path: str) -> str:
     """Return a file as text; empty if it does not exist, or is a link or a submodule."""
     entry = entries.get(path)
-    if entry is None or not entry.is_file:
+    if entry is None or entry.is_link or entry.is_module:
         return ""
+    if entry.id in _read:
+        return _read[entry.id].decode("utf-8", "replace")
     return (await objects.git("cat-file", "blob", entry.id)).out.decode("utf-8", "replace")
+
+
+async def read_link(objects: Objects, entries: Mapping[str, TreeEntry], path: str) -> str:
+    """Return where in the tree a symbolic link leads; what is outside begins with `..` or a slash."""
+    target = (await objects.git("cat-file", "blob", entries[path].id)).out.decode("utf-8", "surrogateescape")
+    return normpath(join(dirname(path), target))
 
 
 async def write_tree(
@@ -172,6 +190,26 @@ async def find_mentions(
     return [path.decode("utf-8", "surrogateescape") for path in done.out.split(b"\0") if path]
 
 
+async def grep_words(
+    objects: Objects, entries: Mapping[str, TreeEntry], words: Collection[str]
+) -> list[tuple[str, str]]:
+    """Return the lines of text files that have one of these words, each with its file."""
+    if not words or not entries:
+        return []
+    with brief_folder() as folder:
+        variables = {"GIT_INDEX_FILE": str(folder / "index")}
+        await write_index(objects, entries, variables)
+        patterns = folder / "words"
+        patterns.write_text("\n".join(sorted(words)))
+        options = ("grep", "--cached", "-I", "-z", "-n", "-w", "-F", "-f", str(patterns))
+        done = await objects.git(*options, variables=variables, codes=(0, 1))
+    found = []
+    for line in done.out.decode("utf-8", "surrogateescape").split("\n"):
+        path, _, rest = line.partition("\0")
+        found.append((path, rest.partition("\0")[2]))
+    return [(path, text) for path, text in found if path]
+
+
 async def write_index(
     objects: Objects, entries: Mapping[str, TreeEntry], variables: Mapping[str, str]
 ) -> None:
@@ -181,6 +219,7 @@ async def write_index(
         for path, entry in entries.items()
         if not entry.is_module
     )
+    await objects.fetch_missing({entry.id for entry in entries.values() if not entry.is_module})
     await objects.git("update-index", "-z", "--index-info", stdin=lines, variables=variables)
 
 

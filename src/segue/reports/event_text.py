@@ -41,13 +41,6 @@ def _describe_diagnostic(event: e.DiagnosticRun) -> str:
     return f"diagnostic {event.command}: {ending}"
 
 
-def _describe_plan(event: e.PlanRevised) -> str:
-    kept = {step.key for step in event.new}
-    dropped = [f"{step.key} {step.title}" for step in event.old if step.key not in kept]
-    text = f"plan of {format_count(len(event.new), 'step')}: {event.reason}"
-    return f"{text} (dropped: {list_some(dropped, 10)})" if dropped else text
-
-
 def _describe_task_end(event: e.TaskEnded) -> str:
     if event.skipped or event.replanned:
         return f"task {event.task} {event.reason or ('skipped' if event.skipped else 'replanned')}"
@@ -117,12 +110,6 @@ def _describe_review(event: e.Reviewed) -> str:
     return format_count(event.findings, "finding")
 
 
-def _describe_reviewer_call(event: e.ReviewerRan) -> str:
-    ending = event.failure or f"exit code {event.exit_code}"
-    message = " ".join(event.stderr.split())
-    return f"{event.command}: {ending}, {format_duration(event.seconds)}{': ' if message else ''}{message}"
-
-
 def pick_input(given: Any) -> Any:
     """Return the most informative part of the input of a tool, or all of it."""
     known = given if isinstance(given, Mapping) else {}
@@ -167,7 +154,7 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.TaskEnded: _describe_task_end,
     e.WorkKept: _describe_kept,
     e.StepAdopted: lambda _: "continues where it was interrupted",
-    e.PlanRevised: _describe_plan,
+    e.PlanRevised: lambda v: f"plan of {format_count(len(v.new), 'step')}: {v.reason}",
     e.AgentChosen: lambda v: (
         f"{v.agent} {'takes over from ' + v.before if v.before else 'begins'}: {v.reason}"
     ),
@@ -187,7 +174,6 @@ _DESCRIPTIONS: dict[type[e.Event], Callable[[Any], str | None]] = {
     e.AgentStuck: _describe_circle,
     e.AgentEnded: _describe_agent_end,
     e.VerdictGiven: _describe_verdict,
-    e.ReviewerRan: _describe_reviewer_call,
     e.Reviewed: _describe_review,
     e.WorkDelivered: lambda v: v.text,
     e.FeedbackReceived: lambda v: f"task {v.task} from the pull request: {v.title}",

@@ -1,26 +1,29 @@
-"""Run a review tool and return its output without secrets."""
+"""Runs a review tool, returns its output without secrets, and filters findings by what has changed."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from segue.domain.errors import ToolMissing
+from segue.domain.errors import ToolMissing, WorkspaceError
 from segue.domain.options import fill_placeholders
 from segue.domain.text import cut_tail
-from segue.domain.verdict import ReviewerCall
+from segue.domain.verdict import Finding, ReviewerCall
 from segue.ports import Problem, ReviewSubject
+from segue.system.git.folders import find_place
+from segue.system.git.outside import PLAIN_DIFF, run_outside
+from segue.system.isolation.isolate import Isolation, capture_inside
 from segue.system.programs import find_inside
 from segue.system.redact import Redactor
-from segue.system.sandbox.isolation import Isolation, capture_inside
 
 PLACEHOLDERS = ("base", "head", "repo", "task")
-_TAIL = 4000
+_TAIL_CHARS = 4000
 
 
 class ToolResult(Struct, frozen=True):
@@ -34,11 +37,11 @@ class ToolResult(Struct, frozen=True):
     @property
     def tail(self) -> str:
         """The end of the output, errors last."""
-        return cut_tail("\n".join(part for part in (self.out.strip(), self.err.strip()) if part), _TAIL)
+        return cut_tail("\n".join(part for part in (self.out.strip(), self.err.strip()) if part), _TAIL_CHARS)
 
-    def explain(self, program: str) -> str:
+    def why(self, program: str) -> str:
         """Return why it failed, in its own words if there are any."""
-        words = cut_tail(self.err.strip() or self.out.strip(), _TAIL)
+        words = cut_tail(self.err.strip() or self.out.strip(), _TAIL_CHARS)
         return self.broken or f"{program} failed with exit code {self.exit_code}: {words or 'no output'}"
 
 
@@ -60,16 +63,17 @@ class ReviewTool(Struct, frozen=True):
     async def run(self, argv: Sequence[str]) -> ToolResult:
         """Run a program in the repository; its whole group is killed when it takes too long."""
         began = time.monotonic()
-        result = await self._run(argv)
+        said = await self._run(argv)
         seconds = round(time.monotonic() - began, 3)
-        out, err = (cut_tail(text.strip(), _TAIL) for text in (result.out, result.err))
+        out, err = (cut_tail(text.strip(), _TAIL_CHARS) for text in (said.out, said.err))
         command = self.redactor.text(shlex.join(argv))
-        self.calls.append(ReviewerCall(command, result.exit_code, seconds, out, err, result.broken))
-        return result
+        self.calls.append(ReviewerCall(command, said.exit_code, seconds, out, err, said.broken))
+        return said
 
     async def _run(self, argv: Sequence[str]) -> ToolResult:
-        words = [locate(argv[0], self.repo), *argv[1:]]
+        program = locate(argv[0], self.repo)
         try:
+            words = [program, *argv[1:]]
             done = await capture_inside(
                 self.isolation, words, self.repo, self.env, self.timeout, network=True
             )
@@ -79,15 +83,20 @@ class ReviewTool(Struct, frozen=True):
             return ToolResult(-1, broken=f"{error.message}. {error.hint}")
         except OSError as error:
             return ToolResult(-1, broken=f"{argv[0]} cannot be started: {error.strerror or error}")
-        out, err = (self.redactor.text(data.decode("utf-8", "replace")) for data in (done.out, done.err))
-        return ToolResult(done.exit_code, out.replace("\0", "\ufffd"), err.replace("\0", "\ufffd"))
+        return ToolResult(done.exit_code, self._text(done.out), self._text(done.err))
+
+    def _text(self, data: bytes) -> str:
+        return self.redactor.text(data.decode("utf-8", "replace")).replace("\0", "\ufffd")
 
 
 def fill_argv(argv: Sequence[str], subject: ReviewSubject) -> list[str]:
     """Return the command with its placeholders replaced."""
-    values = dict(
-        zip(PLACEHOLDERS, (subject.base, subject.head, str(subject.repo), subject.task), strict=True)
-    )
+    values = {
+        "base": subject.base,
+        "head": subject.head,
+        "repo": str(subject.repo),
+        "task": subject.task,
+    }
     return [fill_placeholders(argument, values) for argument in argv]
 
 
@@ -96,9 +105,53 @@ def locate(program: str, repo: Path) -> str:
     return str(repo / program) if os.sep in program or "/" in program else program
 
 
-def find_missing(program: str, tool: ReviewTool, setting: str) -> list[Problem]:
+def find_missing(program: str, repo: Path, env: Mapping[str, str], setting: str) -> list[Problem]:
     """Return a problem if the program is not found."""
-    if "{" in program or find_inside(locate(program, tool.repo), tool.env.get("PATH")):
+    if "{" in program or find_inside(locate(program, repo), env.get("PATH")):
         return []
     fix = f"Install it, or set {setting} to the program's full path."
     return [Problem(f"{program} was not found.", fix, ToolMissing.exit_code)]
+
+
+_HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
+
+
+async def in_changed_files(repo: Path, base: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings in files changed or added since the base, committed or not, or in no file."""
+    names = await _git(repo, "diff", "--name-only", "-z", *PLAIN_DIFF, base, "--")
+    names += await _git(repo, "ls-files", "--others", "--exclude-standard", "-z")
+    changed = {name.decode("utf-8", "replace") for name in names.split(b"\0") if name}
+    return tuple(finding for finding in findings if not finding.file or finding.file in changed)
+
+
+async def in_changed_hunks(repo: Path, base: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings on or near lines that the commits since the base have changed."""
+    hunks: dict[str, list[range]] = {}
+    kept: list[Finding] = []
+    for finding in findings:
+        if finding.file not in hunks:
+            hunks[finding.file] = await _hunks(repo, base, finding.file)
+        line = finding.line
+        if not finding.file or line is None or any(line in hunk for hunk in hunks[finding.file]):
+            kept.append(finding)
+    return tuple(kept)
+
+
+async def _hunks(repo: Path, base: str, file: str) -> list[range]:
+    if not file or file.startswith(("/", "../")):
+        return []
+    options = ("--unified=3", "--no-color", "--no-renames", *PLAIN_DIFF)
+    diff = await _git(repo, "--literal-pathspecs", "diff", *options, base, "HEAD", "--", file)
+    found = ((int(match[1]), int(match[2] or 1)) for match in _HUNK.finditer(diff))
+    return [range(start, start + count) for start, count in found]
+
+
+async def _git(repo: Path, *arguments: str) -> bytes:
+    place = find_place(repo)
+    if place is None:
+        raise WorkspaceError(f"git cannot tell what has changed: {repo} is not in a git repository")
+    done = await run_outside(place, *arguments)
+    if done.exit_code != 0:
+        said = done.err.decode("utf-8", "replace").strip()
+        raise WorkspaceError(f"git cannot tell what has changed: {said or done.exit_code}")
+    return done.out

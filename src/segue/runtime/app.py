@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +15,6 @@ from segue.config.load import LoadedSettings, load, refuse_unknown
 from segue.config.trust import Untrusted, trust_command
 from segue.domain.errors import ToolMissing, UsageError
 from segue.domain.run import Run
-from segue.domain.source import SourceHistory
 from segue.runtime import registry
 from segue.sources.recognise import recognise
 from segue.store.address import check_address, is_postgres, sqlite_path
@@ -27,14 +25,12 @@ from segue.system.reading import work_tree
 from segue.system.secrets import secret_folder
 
 if TYPE_CHECKING:
-    from segue.domain.task import TaskKind
     from segue.ports import Source, SourceRequest
-    from segue.sources.recorded import RecordedSource
     from segue.store.database import Database
     from segue.store.store import Store
+    from segue.system.isolation.isolate import Isolation
     from segue.system.process.processes import Processes
     from segue.system.redact import Redactor
-    from segue.system.sandbox.isolation import Isolation
     from segue.system.services import Services
 
 
@@ -60,8 +56,6 @@ class App(Struct, frozen=True):
     """The user's repository, where `repo` is a copy of it: checks have what is installed there."""
     made_redactor: Redactor | None = None
     """What removes secrets, where that is made once; without it, each use looks for secrets again."""
-    kinds: Mapping[str, TaskKind] = {}
-    """The kinds that a rehearsal gives to tasks, by key or pattern."""
 
     @classmethod
     def load(
@@ -127,16 +121,18 @@ class App(Struct, frozen=True):
         url = self.loaded.settings.database_url
         return check_address(url.reveal()) if url else str(self.state_dir / "segue.db")
 
-    def store(self, read_only: bool = False, opened: Sequence[Database] = ()) -> Store:
-        """Open the database."""
+    def store(self, read_only: bool = False, buffered: bool = True, opened: Sequence[Database] = ()) -> Store:
+        """Open the database; `buffered` keeps what cannot be written while it is away in files."""
         from segue.store import connect
 
         if not read_only:
             make_own_folder(self.state_dir)
             _make_private(self.database())
-        patience = self.loaded.settings.limits.patience
+        settings = self.loaded.settings
+        patience = settings.limits.patience
         redactor = None if read_only else self.redactor()
-        return connect(self.database(), read_only, patience, self.tell, redactor, opened)
+        spools = self.state_dir / "runs" if buffered else None
+        return connect(self.database(), read_only, spools, patience, self.tell, redactor, opened)
 
     def check_writable(self) -> None:
         """Refuse a state folder and a database that could not be made or written; nothing is made."""
@@ -157,41 +153,26 @@ class App(Struct, frozen=True):
         """Return where independent tests are kept: no agent may read them, and later runs need them."""
         return self.state_dir.absolute() / "exams"
 
-    def source(self, named: str | None, repo: Path, kind: str | None = None) -> RecordedSource:
+    def source(self, named: str | None, repo: Path, kind: str | None = None) -> Source:
         """Open the source that was named, or the one that is found; `kind` says which variant is meant."""
         request = self._request_source(named, repo)
         name = kind or self._find_source(request)
         return self._open_source(request, name)
 
-    def past_source(self, run: Run) -> RecordedSource:
+    def past_source(self, run: Run) -> Source:
         """Open the source of a run, whatever options this command was given for another one."""
         request = self._request_source(run.spec.source, Path(run.spec.repo))
         return self._open_source(request, run.spec.source_kind)
 
-    def _open_source(self, request: SourceRequest, name: str) -> RecordedSource:
-        from segue.sources.recorded import RecordedSource
-
+    def _open_source(self, request: SourceRequest, name: str) -> Source:
         kind_of_source: type[Source] = registry.load("sources", name)
-        opened = kind_of_source.open(self._with_options(request, name))
-        source = registry.check_members("sources", name, opened)
-        history = partial(self._read_history, source.key)
-        return RecordedSource(source, request.repo, self.state_dir, history, request.redact)
-
-    def _read_history(self, key: str) -> SourceHistory:
-        """Return what the journal knows about a source; nothing where there is no journal yet."""
-        database = self.database()
-        if not is_postgres(database) and not sqlite_path(database).exists():
-            return SourceHistory()
-        from segue.runtime.history import read_history
-
-        with self.store(read_only=True) as store:
-            return read_history(store, key)
+        return registry.check_members("sources", name, kind_of_source.open(self._with_options(request, name)))
 
     def plans_tasks(self, named: str | None) -> bool:
         """Return whether an agent plans the tasks of a source."""
         from segue.ports import Source
 
-        return registry.load("sources", self.find_kind(named)).goal is not Source.goal
+        return registry.load("sources", self.find_kind(named)).outline is not Source.outline
 
     def find_kind(self, named: str | None) -> str:
         """Return which variant of a source was named, or is found, without opening it."""
@@ -249,9 +230,9 @@ class App(Struct, frozen=True):
         """Return the sandbox that the settings ask for; what works is found out when it is first needed."""
         import platformdirs
 
+        from segue.system.isolation.isolate import Isolation, SandboxOptions
+        from segue.system.isolation.policy import Places, Strength
         from segue.system.lane import top_of
-        from segue.system.sandbox.isolation import Isolation, SandboxOptions
-        from segue.system.sandbox.policy import Places, Strength
 
         settings, database = self.loaded.settings, self.database()
         sandbox = settings.sandbox
@@ -263,14 +244,17 @@ class App(Struct, frozen=True):
                 strength=Strength(sandbox.strength),
                 given=Places(sandbox.write, sandbox.read),
                 hide=(*files, *own, *sandbox.hide),
+                runtime=sandbox.runtime,
+                image=sandbox.image,
                 state_dir=self.state_dir.absolute(),
                 home=top_of(self.repo),
+                shared=settings.lane_link,
             )
         )
 
     def written_by_agents(self) -> Iterator[Path]:
         """Yield the places that agents of this command can write: Segue starts no program from there."""
-        from segue.system.sandbox.places import CACHES
+        from segue.system.isolation.places import CACHES
 
         tree, sandbox = tree_around(self.repo), self.loaded.settings.sandbox
         if tree is not None:
@@ -285,8 +269,8 @@ class App(Struct, frozen=True):
         """Return what removes this user's secrets."""
         if self.made_redactor is not None:
             return self.made_redactor
-        from segue.system.find_secrets import secrets_of
         from segue.system.redact import Redactor
+        from segue.system.sensitive import secrets_of
 
         settings = self.loaded.settings
         tables = [*settings.agents.values(), *settings.acp.values(), *settings.reviewers.values()]
@@ -296,7 +280,7 @@ class App(Struct, frozen=True):
         return Redactor(found, later=self._secrets_in_files)
 
     def _secrets_in_files(self) -> list[str]:
-        from segue.system.find_secrets import project_secrets, repository_secrets, user_secrets
+        from segue.system.sensitive import project_secrets, repository_secrets, user_secrets
 
         return [*project_secrets(self.repo), *repository_secrets(self.repo), *user_secrets()]
 
@@ -317,7 +301,7 @@ def _check_trust(loaded: LoadedSettings, need: Need) -> None:
     project = loaded.project
     if project is None or project.is_trusted:
         return
-    if need == "all" or any(name in _PLACE for name in project.held):
+    if need == "all" or any(name in _PLACE for name in (*project.held, *project.removed)):
         refuse_unknown(project)
         raise Untrusted(project)
 

@@ -12,19 +12,19 @@ from pathlib import Path
 
 from segue.domain.amounts import list_some
 from segue.domain.errors import UsageError, WorkspaceError
+from segue.domain.task import TaskStatus
+from segue.ports import Source
 from segue.runtime.app import App
 from segue.runtime.preconditions import Undecided
-from segue.sources.recorded import CANNOT_PROCEED, RecordedSource, is_text_key
 from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.remotes import name_unseen, pushed_branch
 from segue.system.git.repository import Repository
 
 _KEPT = "Nothing was launched."
+_CANNOT_PROCEED = "Cannot proceed: state file is missing or corrupted."
 
 
-async def choose_base(
-    app: App, repo: Repository, source: RecordedSource, before: str | None
-) -> tuple[str, str]:
+async def choose_base(app: App, repo: Repository, source: Source, before: str | None) -> tuple[str, str]:
     """Return the branch of the remote to start from, and a warning about what is not seen there.
 
     It is the one that was named, or that of the user; as long as it lacks earlier work, the branch of that.
@@ -56,7 +56,7 @@ async def choose_base(
             kept=_KEPT,
             hint=f"Merge {start} into {base} and push it, or leave --base out to continue from {start}",
         )
-    unseen = await name_unseen(repo, begun.head, source.files.documents)
+    unseen = await name_unseen(repo, begun.head, source.documents)
     if not unseen:
         return start, ""
     message = f"The agent starts from branch {start} of {REMOTE} and does not see: {'; '.join(unseen)}."
@@ -67,14 +67,18 @@ async def choose_base(
     raise Undecided(message, hint, "Start anyway?", {"base": start})
 
 
-async def _find_chain(remote: RemoteBranches, source: RecordedSource, head: str) -> str | None:
+async def _find_chain(remote: RemoteBranches, source: Source, head: str) -> str | None:
     """Return the branch with the work of the tasks that are ticked here and not at the start; None: no need.
 
     Somebody who pushed the ticks with the start says that the work is there. Others are told by their
     commits: their messages name the task.
     """
-    done = [task.key for task in source.unrecorded() if not is_text_key(task.key)]
-    path = _place(remote, source.files.contract)
+    recorded = source.recorded()
+    if recorded is None:
+        return None
+    ticked = (task.key for task in source.look().tasks if task.status is TaskStatus.DONE)
+    done = [key for key in ticked if key not in recorded]
+    path = _place(remote, source.contract_files)
     if not done or not path:
         return None
     lines = (await remote.read(head, path) or b"").decode("utf-8", "replace").splitlines()
@@ -87,7 +91,7 @@ async def _find_chain(remote: RemoteBranches, source: RecordedSource, head: str)
         several = f" Several branches contain it: {list_some(found, 5)}." if found else ""
         words = f"{list_some(sorted(keys), 10)} {'is' if len(keys) == 1 else 'are'} ticked"
         raise UsageError(
-            f"{CANNOT_PROCEED} {words}, but nothing says on which branch of {REMOTE} that work is.{several}",
+            f"{_CANNOT_PROCEED} {words}, but nothing says on which branch of {REMOTE} that work is.{several}",
             kept=_KEPT,
             hint="Name the branch that contains it: --base BRANCH. If it is not done: open the box again",
         )

@@ -16,17 +16,16 @@ from segue.domain.errors import NeedsHuman, SegueError, UsageError, WorkspaceErr
 from segue.domain.events import NoticeGiven, WorkDelivered
 from segue.domain.results import StepFacts, StepResult
 from segue.domain.run import RunSpec, StepState
-from segue.ports import Delivery, Handover
+from segue.ports import Delivery, Handover, Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.wiring import make_delivery, raise_problems
-from segue.sources.recorded import RecordedSource
 from segue.system.files import read_start
 from segue.system.git.branches import REMOTE, RemoteBranches
 from segue.system.git.remotes import PushRemote, fetched_from, pushed_branch
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import Worktree, WorktreeResult
-from segue.system.retry import retry
+from segue.system.patience import outlast
 from segue.system.services import Services
 
 if TYPE_CHECKING:
@@ -55,6 +54,10 @@ def check_delivery(settings: Settings) -> None:
     if name is None:
         return
     registry.check_name("deliveries", name)
+    if settings.worktree_end == "merge" and not registry.says("deliveries", name, "merges"):
+        raise UsageError(
+            f'delivery = "{name}", but worktree_end = "merge".', kept=_KEPT, hint="Leave one of them out"
+        )
     if settings.commit == "never":
         raise UsageError(
             f'delivery = "{name}" delivers commits, but commit = "never".',
@@ -76,7 +79,8 @@ def delivery_name(app: App, spec: RunSpec) -> str:
     settings = app.loaded.settings
     if settings.delivery is not None:
         return settings.delivery
-    return "merge" if spec.lanes and not settings.worktree else "branch"
+    merges = settings.worktree_end == "merge" or (spec.lanes and not settings.worktree)
+    return "merge" if merges else "branch"
 
 
 async def choose_target(app: App, services: Services, home: Repository, spec: RunSpec) -> tuple[RunSpec, str]:
@@ -167,7 +171,7 @@ class Delivering(Struct, frozen=True):
     services: Services
     spec: RunSpec
     tree: Worktree
-    source: RecordedSource
+    source: Source
     store: Store
     journal: Journal
 
@@ -219,7 +223,7 @@ class Delivering(Struct, frozen=True):
         async def work(token: str) -> StepResult[Delivered]:
             handover = await self._hand_over(token, note)
             patience = self.app.loaded.settings.limits.patience
-            found = await retry(lambda: delivery.deliver(handover), patience, journal.emit)
+            found = await outlast(lambda: delivery.deliver(handover), patience, journal.emit)
             facts = {name: getattr(found, name) for name in WorkDelivered.__struct_fields__[2:]}
             await journal.emit(WorkDelivered(delivery.name, found.words, **facts), key)
             return StepResult(True, found)
@@ -266,11 +270,11 @@ async def _return(found: Delivered) -> Delivered:
     return found
 
 
-def read_heading(source: RecordedSource) -> str:
+def read_heading(source: Source) -> str:
     """Return the heading of the file that lists the tasks, if it says what they are about."""
-    if source.goal is not None or not source.files.contract:
+    if source.outline is not None or not source.contract_files:
         return ""
-    text = read_start(source.files.contract[0], _HEAD).decode("utf-8", "replace")
+    text = read_start(source.contract_files[0], _HEAD).decode("utf-8", "replace")
     found = _HEADING.search(text)
     words = (found[1] or found[2]).strip() if found else ""
     return "" if _SAYS_NOTHING.fullmatch(words) else words

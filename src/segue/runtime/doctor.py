@@ -20,7 +20,7 @@ from segue.domain.amounts import format_count, list_some
 from segue.domain.errors import CredentialsError, SegueError, ToolMissing
 from segue.domain.proof import Seal
 from segue.domain.workspace import Snapshot
-from segue.ports import UNKNOWN_LOGIN, Agent, Capabilities, Installation, Problem
+from segue.ports import Agent, Capabilities, Installation, Problem
 from segue.proof.seal import choose_means, seal_strength
 from segue.runtime.app import App
 from segue.runtime.first_run import suggest_check
@@ -38,10 +38,11 @@ from segue.runtime.wiring import agent_names, check_programs, make_agent
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.system.git.outside import NOT_A_REPOSITORY
 from segue.system.git.repository import Repository, look
+from segue.system.isolation.isolate import MOUNTING, Means
+from segue.system.process.cgroup import containment
 from segue.system.process.processes import Processes
 from segue.system.programs import describe_missing, find, reach
 from segue.system.reading import work_tree
-from segue.system.sandbox.isolation import SandboxKind
 from segue.system.services import Services
 
 SANDBOX = "sandbox "
@@ -68,8 +69,7 @@ class AgentReport(Struct, frozen=True):
     def summary(self) -> str:
         """Everything known about the agent, on one line."""
         unasked = "not asked: agents can write it" if self.program and reach().has(self.program) else ""
-        login = "login not known" if self.login == UNKNOWN_LOGIN else self.login
-        known = (" ".join(self.problems), self.version, login, self.program, unasked)
+        known = (" ".join(self.problems), self.version, self.login, self.program, unasked)
         return " · ".join(filter(None, known)) or "ready"
 
 
@@ -132,7 +132,7 @@ def _is_present(report: AgentReport | None) -> bool:
 async def examine(app: App) -> Diagnosis:
     """Check everything a run needs, and judge whether one could start."""
     agents = await asyncio.to_thread(agent_reports, app)
-    chosen = str(app.loaded.settings.agent or "")
+    chosen = str(app.loaded.settings.agent or app.loaded.settings.roles.execute or "")
     chain = [name.partition(":")[0].strip() for name in chosen.split(",")]
     away = any(report.name == chain[0] and "cloud" in report.can for report in agents)
     place = await _look(app)
@@ -145,7 +145,7 @@ async def examine(app: App) -> Diagnosis:
     if not isinstance(place, SegueError):
         found.append(_identity(await place[0].author()))
     found += [_trust(app), database, _tasks(work), *means, sealed]
-    found += [_checks(app), _judge(app)]
+    found += [_containment(), _checks(app), _judge(app)]
     checks = [*found, *(_agent(_await_trust(app, report), report.name == chain[0]) for report in agents)]
     there = None if isinstance(place, SegueError) else place
     return Diagnosis(tuple(checks), await judge_readiness(app, checks, there, work, agents))
@@ -290,19 +290,21 @@ def _database(app: App) -> HealthCheck:
 
 def _isolation(app: App) -> list[HealthCheck]:
     """Try out every means that isolates agents, and say which one a run here would have."""
-    isolation = app.isolation()
+    isolation, named = app.isolation(), app.loaded.settings.sandbox.image
     rows = []
-    for kind in (SandboxKind.BWRAP, SandboxKind.LANDLOCK):
-        choice = isolation.try_kind(kind)
-        works = choice.kind is not SandboxKind.NONE
-        detail = "; ".join(filter(None, ("works" if works else "", choice.why)))
-        rows.append(HealthCheck(f"{SANDBOX}{kind}", works, detail, choice.fix, needed=False))
+    for means in (*MOUNTING, Means.LANDLOCK, *([Means.CONTAINER] if named else [])):
+        found = isolation.try_means(means, again=True)
+        works = found.means is not Means.NONE
+        detail = "; ".join(filter(None, ("works" if works else "", found.why)))
+        rows.append(HealthCheck(f"{SANDBOX}{means}", works, detail, found.fix, needed=False))
     try:
         chosen, said = isolation.chosen, isolation.sentence
     except ToolMissing as error:
         problem = HealthCheck("isolation", False, error.message, error.hint, exit_code=error.exit_code)
         return [problem, *rows]
-    is_wanted = app.loaded.settings.isolation == "none" or chosen.kind is not SandboxKind.NONE
+    is_wanted = app.loaded.settings.isolation == "none" or chosen.means is not Means.NONE
+    if note := isolation.own_note:
+        rows.append(HealthCheck("Segue itself", False, note, "docs/guides/installing.md", needed=False))
     return [HealthCheck("isolation", is_wanted, said, chosen.fix, needed=False), *rows]
 
 
@@ -313,6 +315,13 @@ def _seal(app: App) -> HealthCheck:
     is_sealed = strength is Seal.SEALED
     detail = "out of the agent's reach" if is_sealed else ": ".join(filter(None, (strength, why)))
     return HealthCheck("sealed checks", is_sealed, detail, fix, needed=False)
+
+
+def _containment() -> HealthCheck:
+    """Say what keeps processes of an agent from outliving it here."""
+    strength, better = containment()
+    detail = f"an agent is ended with all it started, by {strength}"
+    return HealthCheck("containment", not better, detail, better, needed=False)
 
 
 def _checks(app: App) -> HealthCheck:

@@ -16,6 +16,7 @@ from segue.view.load import ACTIVE
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
+    from segue.runtime.moved import Elsewhere
     from segue.store.store import Store
 
 NEWEST = ("last", "latest")
@@ -34,10 +35,25 @@ def find_run(store: Store, app: App, name: str | None) -> Run:
     run = _named(store, name) or newest_run(store, app)
     if run is not None:
         return run
+    found = _find_elsewhere(store, app)
+    if found is not None:
+        raise UsageError(
+            f"There is no run in {app.repo}. {found.words}",
+            hint=f"Show that one: segue status {found.runs[0].id}   Start one here: segue run SOURCE",
+        )
     raise UsageError(
         f"There is no run in {app.repo}.",
         hint="Start one: segue run SOURCE   Try: segue demo   All runs: segue status",
     )
+
+
+def _find_elsewhere(store: Store, app: App) -> Elsewhere | None:
+    """Return where the repository was when runs began in it, if its folder was moved since."""
+    from segue.runtime.moved import find_elsewhere
+    from segue.system.git.folders import find_place
+
+    here = find_place(app.repo)
+    return find_elsewhere(store, app, here) if here is not None else None
 
 
 def find_unfinished(store: Store, app: App, name: str | None, *, idle: bool = False) -> Run | None:
@@ -95,13 +111,12 @@ def newest_run(store: Store, app: App, is_wanted: Callable[[Run], bool] = lambda
 
 
 def _moved_here(store: Store, app: App, runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of the folder in which this repository was before."""
-    from segue.runtime.relocate import find_moved, say_moved
-
-    moved = find_moved(store, app.repo) if runs else []
-    if moved:
-        sys.stderr.write(f"{say_moved(moved)}\n")
-    return moved
+    """Return the runs of the folder in which this repository certainly was before."""
+    found = _find_elsewhere(store, app) if runs else None
+    if found is None or found.why:
+        return []
+    sys.stderr.write(f"{found.words}\n")
+    return [run for run in runs if run.spec.repo == found.repo]
 
 
 def _is_in(found: Sequence[tuple[Path, Path] | None], which: int, here: tuple[Path, Path]) -> bool:

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from segue.domain.run import USUAL_RUNS
 from segue.plugins import VARIANTS
-from segue.ports import UNKNOWN_LOGIN
 from segue.runtime.app import App
 from segue.runtime.wiring import agent_names
 from segue.sources.recognise import any_feature, has_specify
@@ -69,7 +68,7 @@ def needs_source(app: App, named: str | None) -> bool:
 def needs_agent(app: App) -> bool:
     """Return whether nothing says who does the work."""
     settings = app.loaded.settings
-    return not (settings.agent)
+    return not (settings.agent or settings.roles.execute)
 
 
 def list_sources(app: App) -> list[FoundSource]:
@@ -129,11 +128,11 @@ def _choose(app: App, ready: dict[str, AgentReport], configured: Sequence[str]) 
     if named := next((name for name in configured if name in ready), None):
         return named, "the settings have a table for it"
     root = work_tree(app.repo)
-    known = [name for name, report in ready.items() if report.login not in (None, UNKNOWN_LOGIN)]
     for name, signs in _SIGNS.items():
         sign = next((sign for sign in signs if (root / sign).exists()), None)
-        if sign is not None and name in (known or ready):
+        if sign is not None and name in ready:
             return name, f"the project has {sign}"
+    known = [name for name, report in ready.items() if report.login not in (None, "not known")]
     return next(iter([*known, *ready])), "the first that is ready"
 
 

@@ -12,9 +12,10 @@ from segue.domain.task import Task
 from segue.proof.contract import Contract, ContractFile
 from segue.proof.guard import LaunchGuard
 from segue.runtime.open import OpenRun
+from segue.system.git.folders import common_dir
 from segue.system.git.guard import GitGuard
 from segue.system.git.repository import Repository
-from segue.system.sandbox.policy import expand_places
+from segue.system.isolation.policy import expand_places
 
 
 def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -> LaunchGuard:
@@ -24,7 +25,7 @@ def make_guard(opened: OpenRun, repo: Repository | None = None, lane: int = 0) -
     git = None
     if not opened.parts.cloud:
         sealed = opened.parts.services.isolation.keeps_git
-        git = GitGuard(repo, sealed=sealed)
+        git = GitGuard(repo, common_dir(repo.git_dir), kept, sealed=sealed)
     files = () if opened.parts.cloud else tuple(dict.fromkeys(_contract_files(opened, repo.root.resolve())))
     place = folder / f"lane-{lane}" if lane else folder
     contract = Contract(kept, files, opened.source.look)
@@ -82,9 +83,9 @@ def _contract_files(opened: OpenRun, place: Path) -> Iterator[ContractFile]:
     """
     home = Path(opened.spec.repo).resolve()
     source = opened.source
-    subjects = dict.fromkeys(source.files.contract[:1], "tasks" if home == place else "copy")
-    subjects |= dict.fromkeys((path for path in source.files.written if path not in subjects), "state")
-    subjects |= dict.fromkeys((path for path in source.files.contract if path not in subjects), "criteria")
+    subjects = dict.fromkeys(source.contract_files[:1], "tasks" if home == place else "copy")
+    subjects |= dict.fromkeys((path for path in source.own_files if path not in subjects), "state")
+    subjects |= dict.fromkeys((path for path in source.contract_files if path not in subjects), "criteria")
     for path, subject in subjects.items():
         if home == place:
             yield ContractFile(path, subject)
@@ -99,7 +100,7 @@ def _settings_files(opened: OpenRun, home: Path) -> Iterator[Path]:
 
     That is in every folder from the root to where the user is, and to the tasks.
     """
-    starts = [opened.app.repo, *(path.parent for path in opened.source.files.contract)]
+    starts = [opened.app.repo, *(path.parent for path in opened.source.contract_files)]
     inside = [one.resolve().relative_to(home) for one in starts if one.resolve().is_relative_to(home)]
     folders = dict.fromkeys(folder for start in (Path(), *inside) for folder in (start, *start.parents))
     for folder in folders:

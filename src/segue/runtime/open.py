@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,9 +16,11 @@ from segue.domain.delivery import FeedbackItem
 from segue.domain.errors import Locked, UsageError, WorkspaceError
 from segue.domain.events import NoticeGiven
 from segue.domain.run import Run, RunSpec, RunState, Step
+from segue.ports import Source
 from segue.proof.guard import settle_settings
 from segue.runtime.app import App
 from segue.runtime.delivery import Delivering, choose_target, is_merged
+from segue.runtime.moved import mark_place, settle_source
 from segue.runtime.past import Past, check_ticked, look_back, refuse_absent, settle_resume, settle_start
 from segue.runtime.plan import RunPlan, check_rewritten, draft_run, plan_run, replan_run
 from segue.runtime.preconditions import check_isolated
@@ -33,12 +35,14 @@ from segue.runtime.ready import (
     make_ready,
     unfinished,
 )
-from segue.runtime.relocate import bring_along, mark_place
 from segue.runtime.task_choice import ALL, TaskChoice
-from segue.sources.recorded import RecordedSource
+from segue.sources.state_file import CorruptState
 from segue.system import identity
 from segue.system.files import exclusive, private_folder
 from segue.system.git.branches import REMOTE, RemoteBranches
+from segue.system.git.config import Trust
+from segue.system.git.index import allow_bytes
+from segue.system.git.outside import trust_programs
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import is_new_place
 from segue.system.git.worktree import Worktree, branch_of
@@ -54,6 +58,7 @@ _RECENT = 100
 """Runs among which is looked for the repository that was here."""
 _CUT_OFF = (RunState.RUNNING, RunState.PARKED, RunState.STOPPED)
 """States in which a run whose tasks are all done may still have to record its end."""
+T = TypeVar("T")
 
 
 class Carrier(Protocol):
@@ -120,7 +125,7 @@ class OpenRun(Struct, frozen=True):
         return self.plan.app
 
     @property
-    def source(self) -> RecordedSource:
+    def source(self) -> Source:
         """Where its tasks come from."""
         return self.plan.source
 
@@ -147,10 +152,11 @@ async def open_run(
     With `restart` all tasks are pending again. Nothing is made or written before the last refusal; when there
     is no other, `confirm` is called.
     """
+    allow_programs(app)
     home = await _find_home(app, app.source(named, app.repo, kind))
     source = app.source(named, home.root, kind)
     exclude_state_files(home, source)
-    moved = bring_along(app, home.root)
+    moved, is_copy = settle_source(app, source, home.root, restart=restart)
     with ExitStack() as held, ExitStack() as undo:
         with app.store(read_only=True) as known:
             _refuse_lost(known, home, app.repo)
@@ -160,12 +166,13 @@ async def open_run(
                 _refuse_changed_settings(app, run)
             before = await look_back(app, known, home, source, last, continues=bool(run), restart=restart)
             if not restart:
-                check_rewritten(source, app.loaded.settings.plan_changed)
-                check_ticked(app, source, before.history)
-            draft, ready = draft_run(app, source, chosen), None
-            if restart or _has_work(draft, run):
+                _try(lambda: check_rewritten(source, app.loaded.settings.plan_changed))
+                _try(lambda: check_ticked(app, source, before.history))
+            draft = _try(lambda: draft_run(app, source, chosen))
+            ready = None
+            if draft is not None and (restart or _has_work(draft, run)):
                 ready = await make_ready(draft, home, last, held, undo, confirm)
-            wanted = [task.key for task in draft.pending]
+            wanted = [task.key for task in draft.pending] if draft is not None else []
             past = settle_start(app, source, before, last, restart, wanted)
         plan = plan_run(app, source, chosen)
         if not _has_work(plan, run):
@@ -177,8 +184,16 @@ async def open_run(
         opened = await _open_ready(plan, ready, store, home, held, undo)
         undo.pop_all()
         words = "\n".join(filter(None, (moved, *ready.words, opened.warning)))
-        spec = replace(opened.spec, repository=mark_place(store, home.root, home.git_dir))
+        spec = replace(opened.spec, repository=mark_place(home.root, home.git_dir, fresh=is_copy))
         yield replace(opened, spec=spec, warning=words, past=past, store=store)
+
+
+def _try(look: Callable[[], T]) -> T | None:
+    """Look at a source whose record may be unreadable: it is restored later, or the run is refused."""
+    try:
+        return look()
+    except CorruptState:
+        return None
 
 
 def _has_work(plan: RunPlan, run: Run | None) -> bool:
@@ -186,9 +201,9 @@ def _has_work(plan: RunPlan, run: Run | None) -> bool:
     return not plan.is_planned or bool(plan.pending) or (run is not None and run.state in _CUT_OFF)
 
 
-def _tell_nothing(app: App, source: RecordedSource, plan: RunPlan, past: Past, moved: str) -> None:
+def _tell_nothing(app: App, source: Source, plan: RunPlan, past: Past, moved: str) -> None:
     """Pass on the notices of a source of which nothing begins: they are in no journal."""
-    said = (moved, past.message, *(notice.show(source.address) for notice in plan.listing.notices))
+    said = (moved, past.restored, *(notice.show(source.address) for notice in plan.listing.notices))
     for words in filter(None, said if app.tell is not None else ()):
         assert app.tell is not None
         app.tell(words)
@@ -199,14 +214,17 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
     """Open a run that exists, with the settings it was started with; `feedback` is more work for it."""
     with app.store(read_only=True) as known:
         refuse_absent(known, run)
+    allow_programs(app)
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
         before = await look_back(app, known, home, source, run)
-        check_ticked(app, source, before.history)
-        parts, warnings = await _ready_again(replan_run(app, source, run, draft=True), home, run)
+        _try(lambda: check_ticked(app, source, before.history))
+        draft = _try(lambda: replan_run(app, source, run, draft=True))
+        ready = await _ready_again(draft, home, run) if draft is not None else None
         past = settle_resume(source, before)
     plan = replan_run(app, source, run)
+    parts, warnings = ready or await _ready_again(plan, home, run)
     with app.store(read_only=True) as known:
         tree, repo, words = await _enter(known, home, run, source)
         words = "" if run.state is RunState.DONE else words  # its work tree was removed when it was done
@@ -214,8 +232,7 @@ async def reopen_run(app: App, run: Run, feedback: tuple[FeedbackItem, ...] = ()
         exclude_state_files(home, source, repo)
         warning = "\n".join(filter(None, (*warnings, words)))
         await repo.recover(run.created / 1000)
-        with app.store(read_only=True) as known:
-            spec = replace(run.spec, repository=mark_place(known, home.root, home.git_dir))
+        spec = replace(run.spec, repository=mark_place(home.root, home.git_dir))
         yield OpenRun(plan, parts, run, spec, repo, lock, False, warning, tree, past, feedback)
 
 
@@ -228,7 +245,14 @@ async def _ready_again(plan: RunPlan, home: Repository, run: Run) -> tuple[Parts
     return parts, warnings
 
 
-async def _find_home(app: App, source: RecordedSource) -> Repository:
+def allow_programs(app: App) -> None:
+    """Let git start and read what the settings allow beyond the user's own configuration."""
+    settings = app.loaded.settings.git
+    trust_programs(Trust(settings.filters, settings.sign))
+    allow_bytes(settings.add_bytes)
+
+
+async def _find_home(app: App, source: Source) -> Repository:
     """Open the repository; one for a sentence may not exist yet. A wrong source is named before it."""
     if source.outline is not None and is_new_place(app.repo):
         root = Path(os.path.realpath(app.repo))
@@ -319,7 +343,7 @@ async def _open_apart(
 
 
 async def _enter(
-    store: Store, home: Repository, run: Run, source: RecordedSource
+    store: Store, home: Repository, run: Run, source: Source
 ) -> tuple[Worktree | None, Repository, str]:
     """Open the work tree of a run: the user's, or its own, which builds on what was done before it."""
     tree = Worktree.of(home, run)

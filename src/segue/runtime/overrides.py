@@ -18,16 +18,16 @@ from segue.domain.events import TaskMarked
 from segue.domain.proof import accept
 from segue.domain.results import EndOutput, SnapshotOutput, StepFacts, StepResult, read_as
 from segue.domain.run import Run, RunState
-from segue.domain.task import Completion, Task, TaskStatus, text_digest
+from segue.domain.task import Completion, Task, TaskStatus
 from segue.flow.earlier import find_left
 from segue.flow.say import said_about
 from segue.flow.words import topic_of
+from segue.ports import Source
 from segue.runtime.app import App
 from segue.runtime.background import start_resume
 from segue.runtime.delivery import Delivering, choose_target
-from segue.runtime.history import read_history
+from segue.runtime.past import read_history
 from segue.runtime.pull_request import find_returned
-from segue.sources.recorded import RecordedSource
 from segue.system.git.integration import Integration
 from segue.system.git.lanes import LaneTrees
 from segue.system.git.repository import Repository
@@ -102,7 +102,7 @@ class HeldRun(Struct, frozen=True):
 
     home: Repository
     repo: Repository
-    source: RecordedSource
+    source: Source
     journal: Journal
     by: str
     """Who decides, by git's configuration."""
@@ -123,7 +123,7 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
     home = await Repository.open(Path(run.spec.repo))
     source = app.source(run.spec.source, home.root, run.spec.source_kind)
     with app.store(read_only=True) as known:
-        source.begin(read_history(known, source.key, details=True))
+        source.restore(read_history(known, source.key))
         repo = await workplace(home, run, begun=bool(known.steps(run.id)))
     if state_of(run) in ACTIVE:
         lock = RepoLock.take(repo.git_dir, run.id)
@@ -141,7 +141,7 @@ async def hold_run(app: App, run: Run, via: str = "") -> AsyncIterator[HeldRun]:
         lock.release()
 
 
-def find_task(source: RecordedSource, key: str) -> Task:
+def find_task(source: Source, key: str) -> Task:
     """Return a task of the source; raises UsageError if there is none."""
     task = next((task for task in source.tasks().tasks if task.key == key), None)
     if task is None:
@@ -293,7 +293,7 @@ async def _write(
     by: str,
     reason: str,
     skip: bool,
-    source: RecordedSource | None,
+    source: Source | None,
     left: tuple[str | None, str | None],
 ) -> None:
     end = f"task/{task.key}/end"
@@ -304,8 +304,8 @@ async def _write(
     await journal.redo(end)
 
     async def work(_token: str) -> StepResult[EndOutput]:
-        marked = TaskMarked(task.key, True, by, reason, skip, text_digest(task.text))
-        seq = (await journal.emit(marked, end)).seq
+        digest = source.fingerprint(task) if source is not None else ""
+        seq = (await journal.emit(TaskMarked(task.key, True, by, reason, skip, digest), end)).seq
         if source is not None:
             source.mark(task, Completion(status, journal.run.id, seq, commit=commit, branch=branch))
         proof = None if skip else accept(measured, by)

@@ -27,6 +27,8 @@ from segue.proof.setup import clear_kept
 from segue.reports.card.build import build_own_card
 from segue.reports.card.card import ProofCard
 from segue.runtime.app import App, make_own_folder
+from segue.runtime.open import allow_programs
+from segue.runtime.preconditions import refuse_filters
 from segue.runtime.wiring import make_checking, make_examiners
 from segue.system import identity
 from segue.system.files import private_folder
@@ -85,7 +87,9 @@ class CheckedWork(Struct, frozen=True):
 
 async def find_work(app: App, since: str | None) -> OwnWork:
     """Return what differs from HEAD, or from where the work parted from another commit."""
+    allow_programs(app)
     repo = await Repository.open(app.repo)
+    await refuse_filters(repo)
     now = await repo.snapshot()
     if now.unmerged:
         raise WorkspaceError(
@@ -218,7 +222,7 @@ class _Check:
         self, results: Sequence[CheckResult], examined: dict[str, Examination | None], scope: Scope
     ) -> CheckedWork:
         card = TaskView("", f"Your work since {self._work.compared}", state="done")
-        card.started, card.clock.ms = int(self._began * 1000), int((time.time() - self._began) * 1000)
+        card.started, card.work_ms = int(self._began * 1000), int((time.time() - self._began) * 1000)
         if scope.is_empty:
             card.state = "unchanged"
         elif all(one.ok for one in results):

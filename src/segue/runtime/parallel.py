@@ -8,6 +8,7 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from fnmatch import fnmatch
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,16 +28,16 @@ from segue.runtime.guard import make_guard
 from segue.runtime.open import OpenRun, make_remote
 from segue.runtime.wiring import make_checking
 from segue.system.beneath import Beneath, read_below
-from segue.system.files import write_atomic
+from segue.system.files import private_folder, write_atomic
 from segue.system.git.branches import REMOTE, RemoteLane, forget_lanes
 from segue.system.git.integration import Integration, catch_up
 from segue.system.git.lanes import LaneTree, LaneTrees
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import branch_of
-from segue.system.lane import list_shared
+from segue.system.isolation.isolate import MOUNTING, Isolation, capture_inside
+from segue.system.lane import has_content, list_ignored, list_shared, match
 from segue.system.process.capture import inside_environment
 from segue.system.redact import Redactor
-from segue.system.sandbox.isolation import Isolation, SandboxKind, capture_inside
 
 _LOCK_FILES = (
     *("package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb"),
@@ -73,13 +74,15 @@ class LaneSetup:
 
         What was done stays done: that costs a look at the lock files.
         """
+        if not self._is_mounted:
+            await asyncio.to_thread(self._link_all, lane.root)
         if self._settings.lane_setup:
             await self._install(lane)
 
     async def describe_missing(self, lane: Repository) -> str:
         """Say which files of the user's work tree the lanes do not have; usually nothing."""
         settings = self._settings
-        if self._is_mounted or settings.lane_setup:
+        if self._is_mounted or settings.lane_setup or settings.lane_link:
             return ""
         found = await asyncio.to_thread(list_shared, self._home.root, lane.root)
         if not found:
@@ -87,13 +90,40 @@ class LaneSetup:
         names = ", ".join(found[:5]) + (" …" if len(found) > 5 else "")
         return (
             f"The lanes do not have {names}, which git ignores. To give them to each lane, set lane_setup "
-            "(`docs/guides/parallel.md`)."
+            "or lane_link (`docs/guides/parallel.md`)."
         )
 
     @property
     def _is_mounted(self) -> bool:
         """True if the lanes see what they share without links."""
-        return self._isolation.chosen.kind is SandboxKind.BWRAP
+        return self._isolation.chosen.means in MOUNTING
+
+    def _link_all(self, lane: Path) -> None:
+        paths = self._lacking(lane, self._settings.lane_link)
+        self._check_ignored(lane, paths)
+        for path in paths:
+            draft = private_folder(lane.with_name(f"{lane.name}.copy")) / Path(path).name
+            _remove(draft)
+            draft.symlink_to(self._home.root / path)
+            _replace(lane, path, draft)
+
+    def _lacking(self, lane: Path, globs: Sequence[str]) -> list[str]:
+        """Return what fits the globs and is not in the lane."""
+        found = list(islice(match(self._home.root, globs), _MOST_LINKED + 1))
+        if len(found) > _MOST_LINKED:
+            raise _refuse(f"More than {_MOST_LINKED} files fit lane_link.", "Name their folder instead")
+        return [path for path in found if not (has_content(lane / path) or (lane / path).is_symlink())]
+
+    def _check_ignored(self, lane: Path, paths: Sequence[str]) -> None:
+        """Refuse what git does not ignore in the lane: it would be committed with the work of a task."""
+        ignored = list_ignored(lane, paths)
+        open_paths = [path for path in paths if path not in ignored]
+        if open_paths:
+            why = (
+                f"git does not ignore {open_paths[0]} in a lane, so lane_link would make it part of the work."
+            )
+            # A pattern that ends with a slash fits folders only, not links to them.
+            raise _refuse(why, f"Add /{open_paths[0].rstrip('/')} to .gitignore or .git/info/exclude")
 
     async def _install(self, lane: Repository) -> None:
         note = lane.root.with_name(f"{lane.root.name}.setup")
@@ -206,7 +236,7 @@ class RunLanes:
         if not context.cloud:
             await self._branch.sync(self._opened.repo)
         elif not await self._home.has_branch(self._branch.branch):
-            start = await context.workspace.begin("", context.head_branch())
+            start = await context.workspace.begin("", context.source.head_branch())
             await self._home.git("branch", "--no-track", self._branch.branch, start.head)
         self.seats.head = head = await self._branch.head()
         await self._branch.merge(head, head)  # a git that cannot do that says so before anybody works

@@ -1,4 +1,6 @@
-"""What is known of a source when a run of it starts or resumes, and whether repository and files agree."""
+"""What is done of a source over all its runs, as the journal knows it; and before a run starts or resumes,
+an agreement about that between source, journal and repository.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +8,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from segue.domain.amounts import list_some
+from segue.domain.delivery import is_feedback
 from segue.domain.errors import Locked, SourceError, UsageError, WorkspaceError
-from segue.domain.results import SnapshotOutput, read_as
-from segue.domain.run import Run, RunState
+from segue.domain.events import Committed, PlanRevised, Recorded, StateImported, TaskMarked
+from segue.domain.results import EndOutput, JudgeOutput, LaunchOutput, SnapshotOutput, read_as
+from segue.domain.run import Run, RunState, Step, StepState
 from segue.domain.source import SourceHistory
-from segue.domain.task import Task, TaskList, TaskStatus
+from segue.domain.task import Completion, Task, TaskList, TaskStatus
+from segue.flow.phase import PHASES
+from segue.ports import Source
 from segue.runtime.app import App
-from segue.runtime.history import read_history
-from segue.runtime.relocate import known_key
-from segue.sources.recorded import RecordedSource, is_text_key
+from segue.runtime.moved import known_key
 from segue.system import identity
 from segue.system.git.remotes import find_absent, find_subjects, find_trailers, is_shallow
 from segue.system.git.repository import Repository
@@ -27,6 +32,113 @@ if TYPE_CHECKING:
     from segue.store.store import Store
 
 
+_KINDS = (TaskMarked, StateImported, PlanRevised, Committed)
+_ENDS = (
+    "SELECT s.run_id, s.task FROM orchestrator_steps s JOIN orchestrator_runs r ON r.id = s.run_id"
+    " WHERE r.source_key = ? AND s.phase = 'end' AND s.state = 'done' AND s.superseded IS NULL"
+)
+
+
+def read_history(store: Store, source_key: str) -> SourceHistory:
+    """Return what the journal knows about the tasks of a source."""
+    runs = tuple(run.id for run in reversed(store.runs(source_key=source_key)))
+    if not runs:
+        return SourceHistory()
+    ended = {(str(row["run_id"]), str(row["task"])) for row in store.query(_ENDS, [source_key])}
+    fold = _Fold(ended)
+    for run in runs:
+        for event in store.events(run, kinds=_KINDS):
+            fold.apply(event)
+    marks = dict(fold.marks)
+    return SourceHistory(
+        runs, marks, tuple(fold.plans), frozenset(fold.without), lambda: _detailed(store, marks)
+    )
+
+
+class _Fold:
+    """Takes the events of a source one by one."""
+
+    def __init__(self, ended: set[tuple[str, str]]) -> None:
+        self._ended = ended
+        self._commits: dict[str, str] = {}
+        self.marks: dict[str, Completion] = {}
+        self.plans: list[tuple[Task, ...]] = []
+        self.without: set[str] = set()
+
+    def apply(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case Committed(task, commit):
+                self._commits[task] = commit
+            case PlanRevised() as revised:
+                self.plans.append(revised.new)
+            case TaskMarked() as marked:
+                self._mark(marked, recorded)
+            case StateImported() as imported:
+                self._import(imported, recorded)
+
+    def _mark(self, event: TaskMarked, at: Recorded) -> None:
+        if is_feedback(event.task):  # the source does not know it
+            return
+        # A task that was marked but not ended is ended, without a launch, when its run is resumed.
+        if event.done and event.by is None and (at.run, event.task) not in self._ended:
+            return
+        if not event.done and event.task not in self.marks:
+            return
+        done = TaskStatus.SKIPPED if event.skipped else TaskStatus.DONE
+        seq = at.seq if at.step else 0  # without a step it was the source that said so
+        self._set(event.task, done if event.done else TaskStatus.PENDING, at.run, seq, event.digest)
+
+    def _import(self, event: StateImported, at: Recorded) -> None:
+        self.without.update(event.without)
+        if event.task is not None:
+            self._set(event.task, TaskStatus.PENDING, at.run)
+        if event.done is None:
+            return
+        now = dict.fromkeys(event.skipped, TaskStatus.SKIPPED) | dict.fromkeys(event.done, TaskStatus.DONE)
+        for key in [*self.marks, *now]:
+            before, status = self.marks.get(key), now.get(key, TaskStatus.PENDING)
+            if before is None or before.status is not status:
+                self._set(key, status, at.run, digest=event.done.get(key, ""))
+
+    def _set(self, task: str, status: TaskStatus, run: str, seq: int = 0, digest: str = "") -> None:
+        self.marks.pop(task, None)
+        commit = self._commits.get(task) if seq and status is TaskStatus.DONE else None
+        self.marks[task] = Completion(status, run, seq, commit, digest=digest or None)
+
+
+def _detailed(store: Store, marks: Mapping[str, Completion]) -> dict[str, Completion]:
+    """Return the marks with what the steps of their runs recorded."""
+    found: dict[tuple[str, str], list[Step]] = {}
+    for run in {mark.run for mark in marks.values() if mark.status is TaskStatus.DONE}:
+        for step in store.steps(run):
+            if step.task is not None and step.state is StepState.DONE:
+                found.setdefault((run, step.task), []).append(step)
+    return {key: _describe(mark, found.get((mark.run, key), [])) for key, mark in marks.items()}
+
+
+def _describe(mark: Completion, steps: list[Step]) -> Completion:
+    by_phase = {step.phase: step for step in steps}
+    end = by_phase.get("end")
+    if mark.status is not TaskStatus.DONE or end is None:
+        return mark
+    ending = read_as(EndOutput, end.output)
+    base = read_as(SnapshotOutput, by_phase["base"].output) if "base" in by_phase else SnapshotOutput()
+    editing = {phase.name for phase in PHASES.values() if phase.edits}
+    launches = [read_as(LaunchOutput, step.output) for step in steps if step.phase in editing]
+    plan, verify = by_phase.get("plan"), by_phase.get("verify")
+    return replace(
+        mark,
+        commit=ending.commit or base.head or None,
+        branch=ending.branch,
+        attempts=ending.attempts,
+        session=launches[-1].session if launches else None,
+        agent_id=launches[-1].agent_id if launches else None,
+        url=launches[-1].url if launches else None,
+        plan=read_as(LaunchOutput, plan.output).text if plan else None,
+        verdict=read_as(JudgeOutput, verify.output).verdict if verify else None,
+    )
+
+
 _ALL = ("run/", "task/")
 
 
@@ -34,25 +146,20 @@ class CommitsMissing(UsageError):
     """The journal names commits that the repository does not contain; the user must choose."""
 
 
-class TicksWithoutRecord(UsageError):
+class TickedByNobody(UsageError):
     """Tasks are marked as done that no run did; the user must say whether they are."""
 
 
 class Past(Struct, frozen=True):
     """What is known about a source when a run of it starts."""
 
-    history: SourceHistory = SourceHistory()
-    message: str = ""
-    """What to say about its progress file."""
+    history: SourceHistory = field(default_factory=SourceHistory)
+    restored: str = ""
+    """What to say about the source's own record."""
     redo: tuple[str, ...] = ()
     """The steps of the unfinished run that do not count any more, by the beginnings of their keys."""
     without: tuple[str, ...] = ()
     """The commits that are missing, where the user wants to continue without them."""
-
-    @property
-    def is_restart(self) -> bool:
-        """Whether everything is done again."""
-        return self.redo == _ALL
 
 
 class Known(Struct, frozen=True):
@@ -63,14 +170,14 @@ class Known(Struct, frozen=True):
     moved: dict[str, str] = {}
     """Those whose work other commits contain."""
     named: tuple[str, ...] = ()
-    """Tasks that commits here name, although neither the journal nor a progress file knows of any."""
+    """Tasks that commits here name, although neither a run nor a record knows of any."""
 
 
 async def look_back(
     app: App,
     store: Store,
     home: Repository,
-    source: RecordedSource,
+    source: Source,
     last: Run | None,
     *,
     continues: bool = True,
@@ -80,105 +187,99 @@ async def look_back(
 
     `last` is its last run, `continues` says whether that one is to be continued.
     """
-    history = read_history(store, last.source_key if last else source.key, details=True)
+    history = read_history(store, last.source_key if last else source.key)
     begun = last if continues else None
     lost, moved = ({}, {}) if restart else await _find_missing(store, home, history, begun)
     if lost and app.loaded.settings.plan_changed == "ask":
         raise _refusal(store, home, source, last, lost)
-    source.begin(history, restart=restart)
-    named = () if restart or history.runs or source.recorded() else await _find_named(home, source)
+    named = () if restart or history.runs else await _find_named(home, source)
     return Known(history, lost, moved, named)
 
 
-async def _find_named(home: Repository, source: RecordedSource) -> tuple[str, ...]:
+async def _find_named(home: Repository, source: Source) -> tuple[str, ...]:
     """Return the pending tasks that commits here say were done; their words tell them from other plans."""
     try:
+        if source.recorded() is None:
+            return ()
         pending = [task for task in source.look().tasks if task.status is TaskStatus.PENDING]
     except SourceError:
         return ()
-    done = await find_subjects(home, "Segue-Task") if source.files.contract else frozenset()
+    done = await find_subjects(home, "Segue-Task")
     titles = {task.key: (task.title, f"Task {task.key}: {task.title}") for task in pending}
     return tuple(key for key, titles in titles.items() if any((key, title) in done for title in titles))
 
 
-def preview(app: App, source: RecordedSource) -> TaskList:
+def foresee(app: App, source: Source) -> TaskList:
     """Return the tasks as a run would find them that started now; nothing is written."""
     database = app.database()
-    if "://" in database or Path(database).exists():
-        with app.store(read_only=True) as store:
-            source.begin(read_history(store, known_key(store, app, source)))
-    return source.look()
+    if "://" not in database and not Path(database).exists():
+        return source.foresee(SourceHistory())
+    with app.store(read_only=True) as store:
+        return source.foresee(read_history(store, known_key(store, app, source)))
 
 
-def check_ticked(app: App, source: RecordedSource, history: SourceHistory) -> None:
-    """Refuse ticks without a record, once a run of the source has begun: a person must say so first.
+def find_unrecorded(source: Source, history: SourceHistory) -> list[str]:
+    """Return the tasks whose file says that they are done, and neither a run nor the state file does."""
+    kept = source.recorded()
+    if kept is None:
+        return []
+    known = {*kept, *history.done}
+    return [one.key for one in source.look().tasks if one.status is TaskStatus.DONE and one.key not in known]
 
-    A box without an id is believed: no record could name it.
-    """
+
+def check_ticked(app: App, source: Source, history: SourceHistory) -> None:
+    """Refuse marks that nobody knows of, once a run of the source has begun: a person must say so first."""
     if not history.runs or app.loaded.settings.plan_changed != "ask":
         return
-    tasks = [task for task in source.unrecorded() if not is_text_key(task.key)]
-    if tasks:
-        raise TicksWithoutRecord(
-            name_ticked(tasks),
+    keys = find_unrecorded(source, history)
+    if keys:
+        raise TickedByNobody(
+            name_ticked(keys),
             kept="Nothing was started or changed.",
             hint=f"If that is done: segue run {source.address} --plan-changed keep, once. "
             "If not: open the box again, as `[ ]`",
         )
 
 
-def name_ticked(tasks: Sequence[Task]) -> str:
+def name_ticked(keys: Sequence[str]) -> str:
     """Say which tasks are ticked, but were done by no run."""
-    verb, them = ("is", "it") if len(tasks) == 1 else ("are", "them")
-    return f"{list_some([name_task(task) for task in tasks], 10)} {verb} ticked, but no run did {them}."
-
-
-def name_task(task: Task) -> str:
-    """Return what people know a task by: its id, or its words where it has none."""
-    return f"“{task.title}”" if is_text_key(task.key) else task.key
+    verb, them = ("is", "it") if len(keys) == 1 else ("are", "them")
+    return f"{list_some(list(keys), 10)} {verb} ticked, but no run did {them}."
 
 
 def settle_start(
-    app: App,
-    source: RecordedSource,
-    known: Known,
-    last: Run | None,
-    restart: bool,
-    wanted: Sequence[str] = (),
+    app: App, source: Source, known: Known, last: Run | None, restart: bool, wanted: Sequence[str] = ()
 ) -> Past:
     """Return what a run of the source begins with: nothing, if the user wants to start over.
 
     `wanted` are the tasks that it is about to do.
     """
     settings, history, lost = app.loaded.settings, known.history, known.lost
-    again = settings.plan_changed == "restart"
-    if restart or (again and (lost or source.changed())):
+    restart = restart or bool(lost and settings.plan_changed == "restart")
+    said = "" if restart else source.restore(history)
+    named = [key for key in known.named if key in wanted]
+    if named and not said:
+        were = f"{list_some(named, 10)} {'was' if len(named) == 1 else 'were'} done"
+        said = f"The state file is missing, so the run starts with {wanted[0]}; commits here say that {were}."
+    if restart or (settings.plan_changed == "restart" and source.rewritten() is not None):
         _refuse_running(last)
         source.restart()
         return Past(history, "", _ALL)
-    message = source.take_message()
-    named = [key for key in known.named if key in wanted]
-    if named and not message:
-        were = f"{list_some(named, 10)} {'was' if len(named) == 1 else 'were'} done"
-        message = (
-            f"The state file is missing, so the run starts with {wanted[0]}; commits here say that {were}."
-        )
     if lost:
-        message = "\n".join(filter(None, (message, f"Continued without commits of {_names(lost)}.")))
-    return Past(history, message, _begun(history, {**lost, **known.moved}), tuple(lost.values()))
+        said = "\n".join(filter(None, (said, f"Continued without commits of {_names(lost)}.")))
+    return Past(history, said, _begun(history, {**lost, **known.moved}), tuple(lost.values()))
 
 
-def settle_first(source: RecordedSource, run: Run) -> Past:
+def settle_first(source: Source, run: Run) -> Past:
     """Return what a run begins with whose source has no other runs."""
     history = SourceHistory((run.id,))
-    source.begin(history)
-    return Past(history, source.take_message())
+    return Past(history, source.restore(history))
 
 
-def settle_resume(source: RecordedSource, known: Known) -> Past:
+def settle_resume(source: Source, known: Known) -> Past:
     """Return what a run continues with."""
     history = known.history
-    return Past(history, source.take_message(), _begun(history, {**known.lost, **known.moved}))
+    return Past(history, source.restore(history), _begun(history, {**known.lost, **known.moved}))
 
 
 def _begun(history: SourceHistory, missing: Mapping[str, str]) -> tuple[str, ...]:
@@ -232,7 +333,7 @@ def _is_moved(store: Store, history: SourceHistory, task: str, trailers: frozens
 
 
 def _refusal(
-    store: Store, home: Repository, source: RecordedSource, run: Run | None, missing: Mapping[str, str]
+    store: Store, home: Repository, source: Source, run: Run | None, missing: Mapping[str, str]
 ) -> CommitsMissing:
     elsewhere = _other_machine(store, run) if run else ""
     shallow = "git fetch --unshallow, or " if is_shallow(home) else ""

@@ -20,6 +20,7 @@ from segue.domain.text import plain
 from segue.flow.agents import vendor_of
 from segue.flow.context import Policy
 from segue.flow.phase import PRESETS, Flow, make_flow
+from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.delivery import check_delivery, read_heading
@@ -27,8 +28,7 @@ from segue.runtime.flows import choose_flow, roles_of
 from segue.runtime.preconditions import check_proof
 from segue.runtime.task_choice import ALL, TaskChoice, select_tasks
 from segue.runtime.wiring import agent_kind, make_agent
-from segue.sources.recorded import RecordedSource
-from segue.system.git.folders import find_place, read_head
+from segue.system.git.folders import git_dirs, read_branch
 from segue.system.process.processes import Processes
 
 _MOST_NOTICES = 3
@@ -46,11 +46,12 @@ class RunPlan(Struct, frozen=True):
     """What a run is to do and with whom, before anything is opened."""
 
     app: App
-    source: RecordedSource
+    source: Source
     flow: Flow
     agent: str
     """The agents for everything that no role is named for, as they were written."""
     chains: Mapping[Role, tuple[AgentChoice, ...]]
+    stronger: Mapping[TaskKind, tuple[AgentChoice, ...]]
     """Who takes over when the work is refused, by the kind of the task."""
     judge: str | None
     """Who judges, by name; None: nobody."""
@@ -76,11 +77,15 @@ class RunPlan(Struct, frozen=True):
             commit=settings.commit,
             allow_no_change=settings.allow_no_change,
             escalate=settings.escalate,
+            handover_bytes=settings.limits.handover_bytes,
             continue_after_failure=None if settings.on_failure is None else settings.on_failure == "continue",
+            max_failures=settings.max_consecutive_task_failures,
             kinds=kind_rules(self.app),
             resolutions=most_resolutions(settings, planned=self.source.outline is not None),
             require=settings.require,
             independent=self.flow.has("independent"),
+            exam_rounds=settings.proof.exam_rounds,
+            exam_cost=settings.proof.exam_cost_usd,
             gates=settings.gates,
         )
 
@@ -112,19 +117,19 @@ class RunPlan(Struct, frozen=True):
             titles={task.key: task.title for task in self.listing.tasks if task.key in wanted},
             config=str(app.config) if app.config else None,
             settings=self._overrides,
-            kind=RunKind.TRIAL if trial else self.source.traits.run_kind,
+            kind=RunKind.TRIAL if trial else self.source.run_kind,
             phases=self.flow.names,
             trial=trial,
             title=name_work(self.source, self.listing),
-            branch=read_head(place)[0] if (place := find_place(repo)) else "",
+            branch=read_branch(folders[0], {})[0] if (folders := git_dirs(repo)) else "",
         )
 
 
-def name_work(source: RecordedSource, listing: TaskList) -> str:
+def name_work(source: Source, listing: TaskList) -> str:
     """Return what people call the work: its heading, else its first task; empty: its source says it."""
     if heading := read_heading(source):
         return plain(heading, _TITLE)
-    if not listing.tasks or source.traits.run_kind in (RunKind.FEATURE, RunKind.BUILD):
+    if not listing.tasks or source.run_kind in (RunKind.FEATURE, RunKind.BUILD):
         return ""
     more = len(listing.tasks) - 1
     return plain(listing.tasks[0].title, _TITLE) + (f" and {more} more" if more else "")
@@ -142,7 +147,7 @@ def _read_trial() -> TrialSpec | None:
 
 
 def plan_run(
-    app: App, source: RecordedSource, chosen: TaskChoice = ALL, *, listing: TaskList | None = None
+    app: App, source: Source, chosen: TaskChoice = ALL, *, listing: TaskList | None = None
 ) -> RunPlan:
     """Plan a run of a source; raises UsageError for everything that does not fit together.
 
@@ -152,9 +157,7 @@ def plan_run(
     return _plan_listed(app, source, source.tasks() if listing is None else listing, chosen)
 
 
-def draft_run(
-    app: App, source: RecordedSource, chosen: TaskChoice = ALL, listing: TaskList | None = None
-) -> RunPlan:
+def draft_run(app: App, source: Source, chosen: TaskChoice = ALL, listing: TaskList | None = None) -> RunPlan:
     """Plan a run from what the source shows: nothing is written, so the run may still be refused.
 
     Which tasks are done is known for certain once the source and the journal agree.
@@ -165,7 +168,7 @@ def draft_run(
     return _plan_listed(app, source, listing, chosen)
 
 
-def _plan_listed(app: App, source: RecordedSource, listing: TaskList, chosen: TaskChoice) -> RunPlan:
+def _plan_listed(app: App, source: Source, listing: TaskList, chosen: TaskChoice) -> RunPlan:
     if not listing.tasks and source.outline is None:
         why = " ".join(notice.text for notice in listing.notices[:_MOST_NOTICES])
         raise SourceError(
@@ -180,7 +183,7 @@ def _plan_listed(app: App, source: RecordedSource, listing: TaskList, chosen: Ta
     return plan
 
 
-def replan_run(app: App, source: RecordedSource, run: Run, *, draft: bool = False) -> RunPlan:
+def replan_run(app: App, source: Source, run: Run, *, draft: bool = False) -> RunPlan:
     """Plan to continue a run with the flow and the agents it was started with; a draft writes nothing."""
     from segue.flow.phase import PHASES
 
@@ -191,7 +194,7 @@ def replan_run(app: App, source: RecordedSource, run: Run, *, draft: bool = Fals
 
 
 def _plan(
-    app: App, source: RecordedSource, flow: Flow, agent: str, listing: TaskList, chosen: tuple[str, ...]
+    app: App, source: Source, flow: Flow, agent: str, listing: TaskList, chosen: tuple[str, ...]
 ) -> RunPlan:
     settings = app.loaded.settings
     _check_keys(source, listing)
@@ -213,18 +216,24 @@ def _plan(
     check_proof(settings, flow, listing)
     roles = roles_of(flow, source.outline is not None, judge == "agent")
     chains = {role: choose_agents(app, role, agent) for role in roles}
-    _check_escalation(app, chains[Role.EXECUTE])
-    return RunPlan(app, source, flow, agent, chains, judge, listing, chosen)
+    stronger = _choose_stronger(app, chains[Role.EXECUTE])
+    return RunPlan(app, source, flow, agent, chains, stronger, judge, listing, chosen)
 
 
-def _check_escalation(app: App, workers: Sequence[AgentChoice]) -> None:
-    """Refuse to escalate where no agent comes after the first."""
-    if app.loaded.settings.escalate and len(workers) == 1:
+def _choose_stronger(app: App, workers: Sequence[AgentChoice]) -> dict[TaskKind, tuple[AgentChoice, ...]]:
+    """Return who takes over when the work is refused, by the kind of the task."""
+    settings = app.loaded.settings
+    stronger = {
+        TaskKind(kind): _read_agents(app, f"escalate_to.{kind}", text)
+        for kind, text in settings.escalate_to.items()
+    }
+    if settings.escalate and len(workers) == 1 and not stronger:
         raise UsageError(
             f"escalate (from {app.loaded.where('escalate')}) has no effect: nobody comes after "
             f"{workers[0].name}.",
-            hint="Name a stronger agent: --agent CHEAP,STRONG",
+            hint="Name somebody stronger: --agent CHEAP,STRONG   or set [escalate_to]",
         )
+    return stronger
 
 
 def _check_asked(plan: RunPlan) -> None:
@@ -249,7 +258,7 @@ def _check_names(settings: Settings, judge: str | None) -> None:
     registry.check_name("reviewers", settings.review.reviewer or "none", ["none"])
 
 
-def _check_keys(source: RecordedSource, listing: TaskList) -> None:
+def _check_keys(source: Source, listing: TaskList) -> None:
     """Refuse keys that would be taken for others: they are parts of the names of steps."""
     seen: set[str] = set()
     for task in listing.tasks:
@@ -283,15 +292,15 @@ def most_resolutions(settings: Settings, planned: bool) -> int:
     return _RESOLUTIONS["planned" if planned else "listed"] if most is None else most
 
 
-def kind_rules(app: App) -> Mapping[str, TaskKind]:
-    """Return the kinds that a rehearsal gives to tasks, by key or pattern; otherwise the tasks decide."""
-    return app.kinds
+def kind_rules(app: App) -> dict[str, TaskKind]:
+    """Return the kinds that the user gave to tasks, by key or pattern."""
+    return {pattern: TaskKind(kind) for pattern, kind in app.loaded.settings.kinds.items()}
 
 
 def agent_text(app: App) -> str:
     """Return the agents that were chosen for everything that no role is named for."""
     settings = app.loaded.settings
-    name = settings.agent
+    name = settings.agent or settings.roles.execute
     if name is None:
         raise UsageError(
             "No agent was chosen.",
@@ -303,7 +312,8 @@ def agent_text(app: App) -> str:
 def choose_agents(app: App, role: Role, default: str) -> tuple[AgentChoice, ...]:
     """Return who plays a role: the preferred agent first, then those to fall back on."""
     settings = app.loaded.settings
-    text = getattr(settings.roles, role, None) or default
+    instead = settings.roles.execute if role in (Role.ADDRESS, Role.TEST) else None
+    text = getattr(settings.roles, role) or instead or default
     chain = _read_agents(app, f"The role {role}", text)
     if role is Role.TEST and settings.roles.test is None:
         return _choose_writers(app, chain)
@@ -327,8 +337,7 @@ def _choose_writers(app: App, workers: tuple[AgentChoice, ...]) -> tuple[AgentCh
     has no vendor.
     """
     settings = app.loaded.settings
-    roles = settings.roles
-    texts = [settings.agent, *(getattr(roles, role) for role in roles.__struct_fields__), *settings.agents]
+    texts = [settings.agent, *(getattr(settings.roles, role) for role in Role), *settings.agents]
     named = [choice for text in texts if text for choice in read_chain(text)]
     own = vendor_of(workers[0].agent)
     others = [one for one in (*workers[1:], *named) if vendor_of(one.agent) != own]
@@ -344,7 +353,7 @@ def _writes_here(app: App, name: str) -> bool:
     return not make_agent(name, app.loaded, app.services(Processes())).can.cloud
 
 
-def judge_name(app: App, source: RecordedSource, agent: str) -> str:
+def judge_name(app: App, source: Source, agent: str) -> str:
     """Return who verifies: what was chosen, or what is there: a model with a key, else the agent."""
     settings = app.loaded.settings
     if settings.judged_by:
@@ -373,11 +382,11 @@ def is_by_checks(judge: str | None) -> bool:
     return judge is not None and judge != "agent" and registry.says("judges", judge, "by_checks")
 
 
-def find_flow(app: App, source: RecordedSource) -> Flow:
+def find_flow(app: App, source: Source) -> Flow:
     """Return the flow that was chosen, or the one that source and agent are usually used with."""
     settings = app.loaded.settings
-    usual = source.traits.usual_flow
-    if usual is None and settings.agent:
+    usual = source.usual_flow
+    if usual is None and (settings.agent or settings.roles.execute):
         first = choose_agents(app, Role.EXECUTE, agent_text(app))[0].agent
         usual = getattr(agent_kind(first, app.loaded), "usual_flow", None)
     usual = usual or "execute"
@@ -386,14 +395,13 @@ def find_flow(app: App, source: RecordedSource) -> Flow:
     return choose_flow(app.loaded, name, planned=source.outline is not None)
 
 
-def check_rewritten(source: RecordedSource, choice: str) -> None:
+def check_rewritten(source: Source, choice: str) -> None:
     """Tasks are known by their numbers: when completed ones changed, a person must choose."""
-    changed = source.changed() if choice == "ask" else []
-    if changed:
+    changed = source.rewritten() if choice == "ask" else None
+    if changed is not None:
         raise PlanChanged(
-            f"{source.title} has changed since its tasks were completed: completed tasks "
-            f"{', '.join(changed)} say something else or are gone.",
-            kept=f"The record of what is done is kept, also in {source.progress.path}; nothing was started.",
+            changed.message,
+            kept=changed.kept,
             hint="--plan-changed keep continues with the pending tasks, --plan-changed restart starts over",
         )
 

@@ -17,8 +17,9 @@ from segue.domain.workspace import Snapshot
 from segue.flow.phase import Flow
 from segue.ports import Source
 from segue.system.files import private_folder
+from segue.system.git.outside import name_refused
 from segue.system.git.repository import Repository
-from segue.system.sandbox.isolation import Isolation, SandboxKind
+from segue.system.isolation.isolate import Isolation, Means
 
 if TYPE_CHECKING:
     from segue.runtime.app import App
@@ -71,15 +72,15 @@ def check_isolated(app: App, isolation: Isolation) -> None:
 
 def asks_for_sandbox(app: App, isolation: Isolation) -> bool:
     """Return whether the next run has to ask if agents may work without a sandbox."""
-    is_open = app.loaded.settings.isolation == "auto" and isolation.chosen.kind is SandboxKind.NONE
+    is_open = app.loaded.settings.isolation == "auto" and isolation.chosen.means is Means.NONE
     return is_open and not (app.state_dir / _ACCEPTED).exists()
 
 
-def check_preconditions(settings: Settings, listing: TaskList) -> None:
+def check_preconditions(settings: Settings, source: Source) -> None:
     """Raise Undecided for what a person must decide first."""
-    if listing.unchecked and not settings.ignore_checklists:
+    if source.open_checklists and not settings.ignore_checklists:
         raise Undecided(
-            f"Some checklists have unchecked items: {'; '.join(listing.unchecked)}.",
+            f"Some checklists have unchecked items: {'; '.join(source.open_checklists)}.",
             "Check them, or start anyway with --ignore-checklists",
             "Start anyway?",
             {"ignore_checklists": True},
@@ -89,15 +90,25 @@ def check_preconditions(settings: Settings, listing: TaskList) -> None:
 def refuse_dirty(app: App, source: Source, root: Path, now: Snapshot) -> None:
     """Refuse uncommitted work where a new run would refuse it."""
     settings = app.loaded.settings
-    if settings.allow_dirty or settings.worktree or settings.delivery or source.goal is not None:
+    if settings.allow_dirty or settings.worktree or settings.delivery or source.outline is not None:
         return
     with app.store(read_only=True) as store:
         last = next(iter(store.runs(source_key=source.key, limit=1)), None)
     if last is not None and last.state is not RunState.DONE:
         return  # it continues with what it has changed
-    own = [*source.files.written, *source.files.ignored, root.resolve() / SETTINGS]
+    own = [*source.own_files, *source.kept_out, root.resolve() / SETTINGS]
     if any(root.resolve() / name not in own for name in now.files):
         check_clean(now)
+
+
+async def refuse_filters(repo: Repository) -> None:
+    """Refuse files that need a filter which git does not start: they would be committed as they are."""
+    if said := await name_refused(repo.place):
+        raise WorkspaceError(
+            " ".join(said),
+            kept=_KEPT,
+            hint="Allow it in trusted settings, then give the command again",
+        )
 
 
 async def introduce(error: WorkspaceError, repo: Repository) -> WorkspaceError:

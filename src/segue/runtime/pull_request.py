@@ -22,8 +22,8 @@ from segue.runtime.delivery import delivery_name
 from segue.runtime.wiring import make_delivery, raise_problems
 from segue.system.git.branches import REMOTE
 from segue.system.git.remotes import PushRemote, fetched_from
+from segue.system.patience import outlast
 from segue.system.process.processes import Processes
-from segue.system.retry import retry
 from segue.view.load import load_view
 from segue.view.run import RunView
 
@@ -84,7 +84,7 @@ class Follower:
             )
         delivered = _find_delivered(view, run)
         patience = self._app.loaded.settings.limits.patience
-        found = await retry(lambda: self._delivery.feedback(self._target, delivered), patience, _ignore)
+        found = await outlast(lambda: self._delivery.feedback(self._target, delivered), patience, _ignore)
         if found is None:
             raise _no_request(run)
         seen = {event.item for event in known}
@@ -174,7 +174,7 @@ class PullRequestFeedback(Struct):
             await delivery.answer(target, delivered, item, text, f"{run.id}/{event.task}")
 
         async def work(_token: str) -> StepResult[Nothing]:
-            await retry(send, patience, journal.emit)
+            await outlast(send, patience, journal.emit)
             await journal.emit(FeedbackAnswered(event.task, event.item, text), key)
             return StepResult(True, Nothing())
 

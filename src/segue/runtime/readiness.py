@@ -17,6 +17,7 @@ from segue.domain.errors import CredentialsError, SegueError, ToolMissing, Usage
 from segue.domain.options import Commands
 from segue.domain.task import TaskList, TaskStatus
 from segue.domain.workspace import Snapshot
+from segue.ports import Source
 from segue.runtime.app import App
 from segue.runtime.first_run import (
     FoundAgent,
@@ -32,7 +33,6 @@ from segue.runtime.plan import plan_run
 from segue.runtime.preconditions import INTRODUCE, asks_for_sandbox, check_preconditions, refuse_dirty
 from segue.runtime.ready import build_parts
 from segue.runtime.sources import FoundSource
-from segue.sources.recorded import RecordedSource
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import no_commit
 from segue.system.lock import refuse_holder
@@ -70,7 +70,7 @@ class Readiness(Struct, frozen=True):
 class FoundWork(Struct, frozen=True):
     """The tasks that a run here would work on."""
 
-    source: RecordedSource
+    source: Source
     named: str | None
     """What the command has to name; None: it is found without."""
     listing: TaskList
@@ -108,7 +108,7 @@ def find_work(app: App) -> FoundWork:
     return FoundWork(source, named, _read(source), tuple(todo[1:]))
 
 
-def _read(source: RecordedSource) -> TaskList:
+def _read(source: Source) -> TaskList:
     """Return the tasks of a source; unlike `tasks`, looking writes nothing."""
     listing = source.look()
     if listing.refusal is not None:
@@ -118,7 +118,7 @@ def _read(source: RecordedSource) -> TaskList:
     return listing
 
 
-def _shown(source: RecordedSource, root: Path) -> str | None:
+def _shown(source: Source, root: Path) -> str | None:
     path = Path(source.address)
     return os.path.relpath(path) if path.is_relative_to(root) and path.exists() else None
 
@@ -170,7 +170,7 @@ async def _try_start(app: App, work: FoundWork, repo: Repository, now: Snapshot)
     elif not now.head:
         raise no_commit(repo)
     plan = await asyncio.to_thread(plan_run, app, work.source, listing=work.listing)
-    check_preconditions(settings, work.listing)
+    check_preconditions(settings, work.source)
     await build_parts(plan, repo)
 
 

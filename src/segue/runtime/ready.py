@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.domain.errors import UsageError, WorkspaceError
-from segue.domain.job import Role
+from segue.domain.job import AgentChoice, Role
 from segue.domain.outcome import Budget, Scope
 from segue.domain.run import Run, RunSpec, RunState
+from segue.domain.task import TaskKind
 from segue.flow.agents import AgentChain
 from segue.flow.budgets import path as budget_path
 from segue.flow.context import Building, Judging, Reviewing
@@ -30,6 +31,7 @@ from segue.runtime.preconditions import (
     check_isolated,
     check_preconditions,
     introduce,
+    refuse_filters,
 )
 from segue.runtime.wiring import (
     check_programs,
@@ -60,6 +62,7 @@ class Parts(Struct, frozen=True):
 
     services: Services
     agents: dict[Role, AgentChain]
+    stronger: dict[TaskKind, AgentChain]
     reviewing: Reviewing | None
     judging: Judging | None
     building: Building | None
@@ -88,7 +91,7 @@ async def make_ready(
     """Find every reason not to start, then `confirm`. A new repository is made late; `undo` removes it."""
     app, run = plan.app, unfinished(last)
     if run is None:
-        check_preconditions(app.loaded.settings, plan.listing)
+        check_preconditions(app.loaded.settings, plan.source)
     parts, warnings = await build_parts(plan, home)
     app.check_writable()
     if plan.source.outline is not None and is_new_place(home.root):
@@ -114,6 +117,7 @@ async def _lock(
     home: Repository, run: Run | None, spec: RunSpec, clean: bool, held: ExitStack, confirm: Confirm
 ) -> RepoLock | None:
     """Lock the user's work tree, if the run works there and it is clean; the file is made last."""
+    await refuse_filters(home)
     if spec.worktree is not None:
         confirm()
         return None
@@ -137,8 +141,12 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
     app, settings = plan.app, plan.app.loaded.settings
     services = app.services(Processes(), repo.root)
     _ = services.isolation.chosen  # a sandbox that is wanted and missing is said before anything starts
-    chains, said = drop_unready(make_chains(plan.chains, app.loaded, services))
-    check_chains(chains, settings.limits.budgets())
+    named: dict[Role | TaskKind, Sequence[AgentChoice]] = dict(plan.chains.items())
+    named |= plan.stronger.items()
+    able, said = drop_unready(make_chains(named, app.loaded, services))
+    chains = {role: chain for role, chain in able.items() if isinstance(role, Role)}
+    stronger = {kind: chain for kind, chain in able.items() if isinstance(kind, TaskKind)}
+    check_chains(chains, settings.limits.budgets(), stronger)
     cloud = chains[Role.EXECUTE][0].agent.can.cloud
     reviewing = make_reviewing(app, services, cloud) if plan.flow.has("review") else None
     if settings.flow and plan.flow.has("review") and not (reviewing or settings.review.reviewer or cloud):
@@ -155,7 +163,7 @@ async def build_parts(plan: RunPlan, repo: Repository) -> tuple[Parts, list[str]
             f"{repo.root} has no remote called origin, but {plan.agent} works on a remote repository.",
             hint="git remote add origin https://github.com/OWNER/REPO",
         )
-    return Parts(services, chains, reviewing, judging, building), said
+    return Parts(services, chains, stronger, reviewing, judging, building), said
 
 
 async def _choose_place(
@@ -232,11 +240,10 @@ def exclude_state_files(home: Repository, source: Source, place: Repository | No
     In a work tree of the run's own, `place`, the same files are left out: yours are the ones that count.
     """
     settings = home.root.resolve() / SETTINGS
-    files = source.files
-    own = [*files.written, *files.ignored] if files.written else []
+    own = [*source.own_files, *source.kept_out] if source.own_files else []
     if kept_out := [*own, *([settings] if settings.is_file() else [])]:
         home.keep_out(kept_out)
-        for folder in {path.parent for path in files.written}:
+        for folder in {path.parent for path in source.own_files}:
             clear_temporary(folder)
     if place is not None:
         place.own = home.own
@@ -257,9 +264,14 @@ def unfinished(last: Run | None) -> Run | None:
     return last if last and last.state is not RunState.DONE else None
 
 
-def check_chains(chains: Mapping[Role, AgentChain], budgets: Mapping[Scope, Budget]) -> None:
+def check_chains(
+    chains: Mapping[Role, AgentChain],
+    budgets: Mapping[Scope, Budget],
+    stronger: Mapping[TaskKind, AgentChain],
+) -> None:
     """Refuse agents that cannot work together."""
     editing = [one for role in (Role.EXECUTE, Role.ADDRESS, Role.PLAN) for one in chains.get(role, ())]
+    editing += [one for chain in stronger.values() for one in chain]
     if len({chosen.agent.can.cloud for chosen in editing}) > 1:
         names = ", ".join(sorted({chosen.agent.name for chosen in editing}))
         raise UsageError(
@@ -284,7 +296,8 @@ def check_chains(chains: Mapping[Role, AgentChain], budgets: Mapping[Scope, Budg
                 f"Agent {chosen.agent.name} cannot judge: it has no mode in which it only answers.",
                 hint='--agent verify=NAME names another one; judged_by = "llm" lets a model judge',
             )
-    for agent in {one.agent.name: one.agent for chain in chains.values() for one in chain}.values():
+    everybody = [*chains.values(), *stronger.values()]
+    for agent in {one.agent.name: one.agent for chain in everybody for one in chain}.values():
         for scope, budget in budgets.items():
             check_caps(budget, agent.can, agent.name, budget_path(scope))
 

@@ -33,15 +33,15 @@ from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskKind
 from segue.domain.workspace import Snapshot
 from segue.plugins import OBSERVERS
+from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.first_run import needs_agent
-from segue.runtime.past import preview
+from segue.runtime.past import foresee
 from segue.runtime.plan import RunPlan, draft_run, is_by_checks, kind_rules
 from segue.runtime.preconditions import SETTINGS
 from segue.runtime.task_choice import ALL, TaskChoice
 from segue.runtime.wiring import make_run_notifier
-from segue.sources.recorded import RecordedSource
 from segue.system import identity
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository, look
 from segue.system.git.scratch import UNSIGNED, clone_at, init_repository, is_new_place
@@ -74,7 +74,7 @@ class Rehearsal(Struct, frozen=True):
     @property
     def left_out(self) -> list[str]:
         """What a real run does and the rehearsal does not, in a few words each."""
-        settings = self.real.app.loaded.settings
+        settings, source = self.real.app.loaded.settings, self.real.source
         reviewer = settings.review.reviewer or "stet, if it is ready"
         found = {
             f"review ({reviewer})": self.real.flow.has("review") and reviewer != "none",
@@ -82,7 +82,7 @@ class Rehearsal(Struct, frozen=True):
             f"the judge {self.real.judge}": _simulated_judge(self.real) not in (None, self.real.judge),
             f'delivery = "{settings.delivery}"': settings.delivery is not None,
             "gates": bool(settings.gates),
-            "open checklists, about which it asks": bool(self.real.listing.unchecked),
+            "open checklists, about which it asks": bool(source.open_checklists),
             "[final] commands": bool(settings.final.review or settings.final.audit),
             "notifications": make_run_notifier(self.real.app, None, lambda _said: None) is not None,
         }
@@ -101,7 +101,7 @@ async def rehearse(app: App, named: str | None, chosen: TaskChoice = ALL) -> Asy
     _refuse_services(app.find_kind(named))
     source = app.source(named, root)
     home, now = (None, None) if is_new else await look(app.repo)
-    plan = draft_run(real, source, chosen, preview(app, source))
+    plan = draft_run(real, source, chosen, foresee(app, source))
     if plan.is_planned and not plan.pending:
         yield None
         return
@@ -159,7 +159,7 @@ async def _clone(home: Repository | None, now: Snapshot | None, folder: Path) ->
         if home is None:
             await repo.git(*UNSIGNED, *FALLBACK_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", "Start")
     else:
-        repo = await clone_at(home, folder, head=now.head, branch=now.branch)
+        repo = await clone_at(home, folder, head=now.head, branch=now.branch, tree="")
     if home is not None and now is not None:
         for name in now.files:  # first, or a link would lead a copy astray
             _remove(folder / name)
@@ -168,7 +168,7 @@ async def _clone(home: Repository | None, now: Snapshot | None, folder: Path) ->
     return repo
 
 
-def _bring(source: RecordedSource, root: Path, clone: Path, folder: Path) -> str:
+def _bring(source: Source, root: Path, clone: Path, folder: Path) -> str:
     """Copy the source as it is, even if git ignores it or it is elsewhere; return what names it there."""
     place = Path(source.address)
     if source.outline is not None or not place.is_absolute():
@@ -179,8 +179,8 @@ def _bring(source: RecordedSource, root: Path, clone: Path, folder: Path) -> str
         shutil.copytree(place, target, symlinks=True, dirs_exist_ok=True)
     else:
         _copy(place, target, folder)
-    for own in source.files.written:  # what Segue has recorded, beside the tasks themselves
-        if own not in source.files.contract and own.is_relative_to(place):
+    for own in source.own_files:  # what Segue has recorded, beside the tasks themselves
+        if own not in source.contract_files and own.is_relative_to(place):
             (target / own.relative_to(place)).unlink(missing_ok=True)
     return str(target)
 
@@ -198,7 +198,7 @@ def _list_uncommitted(plan: RunPlan, root: Path, now: Snapshot | None) -> tuple[
     settings, source = plan.app.loaded.settings, plan.source
     if now is None or settings.allow_dirty or settings.worktree or settings.delivery:
         return ()
-    own = {*source.files.written, *source.files.ignored, root / SETTINGS}
+    own = {*source.own_files, *source.kept_out, root / SETTINGS}
     return tuple(name for name in now.files if root / name not in own)
 
 
@@ -226,16 +226,18 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
     loaded = _with(
         app,
         **dict.fromkeys(("model", "repo", "source", "base", "delivery", "require"), None),
-        **dict.fromkeys(("database_url",), None),
-        **dict.fromkeys(("lane_setup", "gates"), ()),
+        **dict.fromkeys(("database_url", "max_consecutive_task_failures"), None),
+        **dict.fromkeys(("lane_setup", "lane_link", "gates"), ()),
         **dict.fromkeys(("allow_dirty", "allow_no_change", "ignore_checklists"), True),
         plan_changed="keep",
         agent=SIMULATED,
         roles=RoleSettings(),
         escalate=False,
+        escalate_to={},
         flow="rehearsal",
         flows={**settings.flows, "rehearsal": FlowSettings(phases=phases)},
         judged_by=_simulated_judge(plan),
+        kinds=_simulated_kinds(app, plan),
         limits=replace(settings.limits, resolutions=0),
         on_failure="continue",
         worktree=False,
@@ -252,7 +254,6 @@ def _rehearsing(app: App, plan: RunPlan, state: Path, clone: Path) -> App:
         loaded=replace(loaded, origins={}, overrides={}),
         repo=clone,
         stands_for=app.repo,
-        kinds=_simulated_kinds(app, plan),
         made_redactor=app.redactor(),
     )
 
@@ -272,7 +273,7 @@ def _simulated_judge(plan: RunPlan) -> str | None:
     return plan.judge if plan.judge is None or is_by_checks(plan.judge) else "agent"
 
 
-def _simulated_kinds(app: App, plan: RunPlan) -> dict[str, TaskKind]:
+def _simulated_kinds(app: App, plan: RunPlan) -> dict[str, str]:
     def kind(task: Task) -> TaskKind:
         return TaskKind.HUMAN if task.kind is TaskKind.HUMAN else TaskKind.DOCS
 

@@ -28,10 +28,10 @@ from segue.domain.errors import (
     WaitsElsewhere,
     WorkspaceError,
 )
-from segue.domain.events import NoticeGiven, PlanRevised, RunResumed, RunStarted, StateImported, TaskMarked
+from segue.domain.events import NoticeGiven, RunResumed, RunStarted, StateImported, TaskMarked
 from segue.domain.results import read_launch
 from segue.domain.run import RunState
-from segue.domain.task import TaskStatus, text_digest
+from segue.domain.task import TaskStatus
 from segue.domain.workspace import Workspace
 from segue.flow.agents import Launcher
 from segue.flow.budgets import Budgets
@@ -47,7 +47,7 @@ from segue.runtime.budgets import read_usage
 from segue.runtime.ending import close_run, last_seen, state_after
 from segue.runtime.guard import list_contract, make_contract, make_guard
 from segue.runtime.open import OpenRun, make_remote
-from segue.runtime.past import name_task, name_ticked
+from segue.runtime.past import find_unrecorded, name_ticked
 from segue.runtime.pull_request import PullRequestFeedback
 from segue.runtime.wiring import (
     command_runner,
@@ -59,10 +59,11 @@ from segue.system.files import explain_full_disk
 from segue.system.git.aside import WorkAside
 from segue.system.git.branches import LocalBranches
 from segue.system.git.folders import common_dir
+from segue.system.git.outside import read_config
 from segue.system.git.remotes import find_missing
 from segue.system.git.worktree import WorktreeResult
+from segue.system.patience import outlast
 from segue.system.process.group import on_interrupt
-from segue.system.retry import retry
 from segue.view.run import FOLDED, RunView
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class _Session:
             return None
         patience = min(self._opened.app.loaded.settings.limits.patience, _LONGEST_WAIT)
         try:
-            said = await retry(carrier.deliver, patience, self._journal.emit)
+            said = await outlast(carrier.deliver, patience, self._journal.emit)
         except ServiceAway as away:
             said = f"The work could not be pushed yet. {away.message} It is in the database."
             await self._journal.emit(NoticeGiven(said))
@@ -246,12 +247,13 @@ class _Session:
             before = {key for key, task in self._view.tasks.items() if task.commit}
             lanes = await self._begin_lanes(context)
             try:
-                if lanes is None:
-                    await run_tasks(context, opened.spec.tasks)
-                else:
-                    await lanes.run_tasks(context)
-                if self._returned is not None:
-                    await self._returned.run(context)
+                with opened.source.batch():
+                    if lanes is None:
+                        await run_tasks(context, opened.spec.tasks)
+                    else:
+                        await lanes.run_tasks(context)
+                    if self._returned is not None:
+                        await self._returned.run(context)
             finally:
                 await end_survey(context)
                 await _end_review(context)
@@ -282,7 +284,7 @@ class _Session:
         agents push is none.
         """
         chosen, source = set(self._opened.spec.tasks), self._opened.source
-        ticked = [task for task in source.unrecorded() if task.key not in self._known]
+        ticked = [key for key in find_unrecorded(source, self._opened.past.history) if key not in self._known]
         if ticked:
             raise NeedsHuman(
                 name_ticked(ticked),
@@ -327,8 +329,8 @@ class _Session:
             flow=opened.plan.flow,
             journal=self._journal,
             source=opened.source,
-            head_branch=opened.source.head_branch,
             agents=parts.agents,
+            stronger=parts.stronger,
             workspace=make_workspace(opened, self._journal),
             policy=opened.plan.policy,
             launcher=self._launcher(guard),
@@ -372,6 +374,7 @@ class _Session:
             limits.attempts,
             Budgets(limits.budgets(), partial(read_usage, self._store, "day")),
             guard=guard,
+            slots=limits.slots,
             folders=(self._opened.app.run_folder(self._opened.run.id), common_dir(self._opened.repo.git_dir)),
         )
         if carrier is not None:
@@ -392,6 +395,8 @@ class _Session:
         if opened.fresh:
             await journal.emit(RunStarted(*facts, base=spec.base, isolation=isolation, segue=__version__))
             await journal.emit(make_contract(opened, guard))
+            for said in (await read_config(opened.repo.place)).unsigned if not opened.parts.cloud else ():
+                await journal.emit(NoticeGiven(said))
         else:
             await journal.emit(RunResumed(*facts, last_seen(self._store, run.id), isolation, __version__))
         for prefix in opened.past.redo:
@@ -406,24 +411,15 @@ class _Session:
         """Write down what counts as done from now on, where source and journal disagreed about it."""
         past, source = self._opened.past, self._opened.source
         now = source.look().tasks
-        done = {task.key: text_digest(task.text) for task in now if task.status is TaskStatus.DONE}
+        done = {task.key: source.fingerprint(task) for task in now if task.status is TaskStatus.DONE}
         skipped = tuple(task.key for task in now if task.status is TaskStatus.SKIPPED)
         pending = {task.key for task in now if task.status is TaskStatus.PENDING}
         again = [key for key in past.history.done if key in pending]
-        ticked, changed = [name_task(task) for task in source.unrecorded()], source.changed()
-        self._known = [task.key for task in source.unrecorded()]
-        said = [
-            past.message,
-            f"Pending again: {', '.join(again)}." if again else "",
-            f"Counted as done, although no run did it: {', '.join(ticked)}." if ticked else "",
-            f"Completed tasks were changed, and stay done: {', '.join(changed)}." if changed else "",
-        ]
-        if past.is_restart and past.history.plans:
-            replanned = PlanRevised("", "planned again from the start", {}, past.history.plans[-1])
-            await self._journal.emit(replanned)
-        if any(said):
-            message = "\n".join(filter(None, said))
-            await self._journal.emit(StateImported(message, None, done, skipped, past.without))
+        self._known = find_unrecorded(source, past.history)
+        ticked = f"Counted as done, although no run did it: {', '.join(self._known)}." if self._known else ""
+        said = past.restored or (f"Pending again: {', '.join(again)}." if again else ticked)
+        if said:
+            await self._journal.emit(StateImported(said, None, done, skipped, past.without))
         self._before = self._view.done
 
     async def _finish_worktree(self) -> WorktreeResult | None:
@@ -443,7 +439,7 @@ def make_workspace(opened: OpenRun, journal: Journal) -> Workspace:
 
     A run with a work tree of its own has a branch of its own there, for all its tasks.
     """
-    prefix = opened.source.traits.branch_prefix
+    prefix = opened.source.branch_prefix
     if opened.parts.cloud:
         return make_remote(opened, journal)
     if opened.tree is not None or prefix is None:

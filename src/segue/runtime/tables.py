@@ -76,6 +76,7 @@ def _named_agents(loaded: LoadedSettings) -> Iterator[tuple[str, str]]:
     settings = loaded.settings
     roles = settings.roles
     named = {f"roles.{role}": getattr(roles, role) for role in roles.__struct_fields__}
+    named |= {f"escalate_to.{kind}": text for kind, text in settings.escalate_to.items()}
     named["agent"] = settings.agent
     for table in {*settings.__struct_fields__} - {*Settings.__struct_fields__}:
         found = TABLES.get(table)

@@ -30,9 +30,9 @@ from segue.flow.context import (
 from segue.plugins import EXAMINERS, OBSERVERS, VARIANTS, import_name
 from segue.ports import Agent, Delivery, Judge, Observer, Outline, Problem, Reviewer
 from segue.runtime import registry
+from segue.system.isolation.isolate import capture_inside
 from segue.system.process.capture import inside_environment
 from segue.system.programs import find_inside
-from segue.system.sandbox.isolation import capture_inside
 
 if TYPE_CHECKING:
     from segue.proof.seal import Sealer
@@ -167,7 +167,7 @@ def _make_judge(name: str, app: App, services: Services) -> Judge | None:
 def check_programs(app: App) -> None:
     """Refuse checks whose program is missing, before any agent is paid."""
     settings = app.loaded.settings
-    commands = [*settings.checks, *settings.check_setup]
+    commands = [*settings.checks, *settings.check_setup, *settings.check_teardown]
     commands += [argv for several in settings.smoke.values() for argv in several]
     commands += [argv for one in settings.proof.scenarios for argv in (one.run, one.start) if argv]
     for argv in commands:
@@ -202,7 +202,7 @@ def make_checking(
     @cache
     def sealer() -> Sealer:  # imported when it is needed: runs without checks start sooner
         from segue.proof.execute import SealOptions
-        from segue.proof.mutants.measure import MutationLimits
+        from segue.proof.mutation.sharpness import Effort
         from segue.proof.seal import Sealer
         from segue.system.lane import is_beside, top_of
 
@@ -211,9 +211,10 @@ def make_checking(
             control_files=settings.control_files,
             known_failures=settings.known_failures,
             setup=tuple(settings.check_setup),
+            teardown=tuple(settings.check_teardown),
             network=settings.check_network,
             timeout=settings.check_timeout,
-            mutation=MutationLimits(most=proof.mutants),
+            effort=Effort(proof.sharpness, proof.mutants, proof.mutant_seconds),
             bases=app.state_dir.absolute() / "bases",
             exams=exams if proof.independent or exams.is_dir() else None,
             setups=setups,
@@ -240,12 +241,15 @@ def make_building(app: App, outline: Outline | None, services: Services) -> Buil
     if outline is None:
         return None
     settings = app.loaded.settings
+    diagnostics = settings.diagnostics
     return Building(
         outline=outline,
-        diagnostics=tuple(settings.diagnostics.allow),
+        diagnostics=tuple(diagnostics.allow),
         run_diagnostic=command_runner(
-            services, settings.diagnostics.timeout, 32 * 1024, network=settings.check_network
+            services, diagnostics.timeout, 32 * 1024, network=settings.check_network
         ),
+        replan=settings.replan,
+        replans=settings.limits.replans,
     )
 
 

@@ -13,8 +13,8 @@ from segue.system import identity
 
 LEASE_MS = 30_000
 HEARTBEAT_SECONDS = 10.0
-_given_up: set[str] = set()
-"""Claims that this process could not release, because the database was away."""
+SLOTS = "slots"
+"""What those watch for who wait for a slot."""
 _HOLDERS = "SELECT n, owner, lease, {now} FROM orchestrator_slots WHERE backend = ?"
 
 
@@ -35,15 +35,20 @@ def is_gone(owner: str, lease: int, now: int) -> bool:
     return lease < now and not is_alive
 
 
-def claim(database: Database, run_id: str, owner: str, lease_ms: int = LEASE_MS) -> None:
-    """Make `owner` the owner of the run, or raise Locked. Runs inside a transaction."""
+def claim(
+    database: Database, run_id: str, owner: str, lease_ms: int = LEASE_MS, released: str | None = None
+) -> None:
+    """Make `owner` the owner of the run, or raise Locked. Runs inside a transaction.
+
+    `released` is a claim that was released while the database was away.
+    """
     rows = database.execute(
         "SELECT owner, lease, claimed, {now} FROM orchestrator_runs WHERE id = ? {for_update}", run_id
     )
     if not rows:
         raise UsageError(f"There is no run {run_id}.", hint="`segue status` lists the runs.")
     holder, lease, claimed, now = rows[0]
-    if holder and holder != owner and holder not in _given_up and not is_gone(holder, lease, now):
+    if holder and holder not in (owner, released) and not is_gone(holder, lease, now):
         raise _locked(run_id, process_of(holder), claimed)
     database.execute(
         "UPDATE orchestrator_runs SET owner = ?, claimed = {now}, lease = {now} + ? WHERE id = ?",
@@ -85,11 +90,7 @@ def release(database: Database, run_id: str, owner: str) -> None:
         run_id,
         owner,
     )
-
-
-def give_up(owner: str) -> None:
-    """Let this process claim the run again, though it could not release its claim."""
-    _given_up.add(owner)
+    database.announce(run_id)
 
 
 def take_slot(database: Database, backend: str, limit: int, owner: str, run_id: str) -> bool | None:
@@ -128,6 +129,7 @@ def release_slot(database: Database, owner: str) -> None:
 
     def attempt(_again: bool) -> None:
         database.execute("DELETE FROM orchestrator_slots WHERE owner = ?", owner)
+        database.announce(SLOTS)
 
     transact(database, attempt)
 

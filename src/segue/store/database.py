@@ -1,38 +1,49 @@
-"""The interface of a database, and transactions that are repeated when the connection breaks."""
+"""The interface of a database, and transactions that survive a broken connection."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
 from segue.domain.amounts import describe_until
-from segue.domain.errors import StoreAway
-from segue.store.encoding import escape
-from segue.system.retry import pauses
+from segue.domain.errors import StoreAway, StoreError
+from segue.store.address import is_postgres, sqlite_path
+from segue.store.encoding import DLE, escape, unescape
 
 if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
-Statement = tuple[str, Sequence[object]]
-"""One change to the database, and its values."""
 
-RETRY_SECONDS = 20.0
-"""How long a broken connection is tried again: less than a lease lasts."""
+RETRY_PAUSES = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0)
+"""Seconds between attempts to reconnect: in total less than a lease lasts."""
+LONG_PAUSES = (*RETRY_PAUSES, *(10.0,) * 12)
+"""The same for who can only wait: after its lease, whoever claims the run first drives it."""
+
 EVERY_SECOND = 1.0
+"""How often waiters look anyway: a dead process announces nothing, and neither do some poolers."""
+
 ASK_HINT = (
     "The names of tables begin with segue_ or orchestrator_; docs/reference/data.md lists them with their "
     "columns."
 )
 
 _LOG = logging.getLogger("segue.store")
+_FIRST_PAUSES = (0.1, 0.3)
+_NAP = 0.5
+
+
+Statement = tuple[str, Sequence[object]]
+"""One change to the database, and its values."""
 
 
 class QueryLimits(Struct, frozen=True):
@@ -42,37 +53,55 @@ class QueryLimits(Struct, frozen=True):
     seconds: float
 
 
-class Disconnected(StoreAway):
+class Disconnected(StoreError):
     """The connection broke: the transaction may or may not have been committed."""
 
 
-class Outage:
-    """How long a database that is away is waited for, and what happens meanwhile."""
-
-    def __init__(self, seconds: float = RETRY_SECONDS, blocks_loop: bool = True) -> None:
-        """Without `blocks_loop`, code that runs on an event loop does not wait."""
-        self.seconds = seconds or RETRY_SECONDS
-        self.blocks_loop = blocks_loop
-        self.given_up = threading.Event()
-        """Set to wait no longer."""
-
-    def began(self, error: Disconnected) -> None:
-        """Notice that the database is away."""
-
-    def ended(self, seconds: float) -> None:
-        """Notice that the database is back."""
-
-
-class Waiting(Outage):
-    """A command that waits for its database, and says so."""
+class LongWait:
+    """The pauses of a command that waits for its database, and says so."""
 
     def __init__(self, seconds: float, tell: Callable[[str], None]) -> None:
-        super().__init__(seconds)
-        self._tell = tell
+        self._seconds, self._tell = seconds, tell
+        self._told = False
 
-    def began(self, error: Disconnected) -> None:
-        """Say what is waited for, and how long."""
-        self._tell(f"Waiting for the database {describe_until(time.time() + self.seconds)}: {error.message}")
+    def __iter__(self) -> Iterator[float]:
+        deadline = time.monotonic() + self._seconds
+        self._told = False
+        for pause in itertools.chain(_FIRST_PAUSES, itertools.repeat(_NAP)):
+            if time.monotonic() > deadline:
+                return
+            yield pause
+
+    def say(self, error: Disconnected) -> None:
+        """Say once what is waited for; raises KeyboardInterrupt when nobody wants to wait any more."""
+        import asyncio
+
+        with contextlib.suppress(RuntimeError):  # there is no event loop, which would take Ctrl-C for itself
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise KeyboardInterrupt
+        if not self._told:
+            until = describe_until(time.time() + self._seconds)
+            self._tell(f"Waiting for the database {until}: {error.message}")
+        self._told = True
+
+
+class Watch:
+    """Hears of changes until it is stopped."""
+
+    def __init__(self, stop: Callable[[], None] = lambda: None, pause: float = EVERY_SECOND) -> None:
+        self.stop = stop
+        self.pause = pause
+        """Seconds after which to look, though nothing was heard."""
+        self.is_lost = False
+        """Whether the connection broke, so that nothing is heard any more."""
+
+
+class Executes(Protocol):
+    """Executes statements, in a database or into a buffer."""
+
+    def execute(self, sql: str, *values: object) -> list[Row]:
+        """Run one statement and return its rows."""
 
 
 class Database(Protocol):
@@ -80,7 +109,8 @@ class Database(Protocol):
 
     poll_seconds: float
     """How often it makes sense to poll the version."""
-    outage: Outage
+    pauses: Sequence[float] | LongWait
+    """Seconds between attempts after the connection broke."""
 
     def execute(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
@@ -102,8 +132,23 @@ class Database(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """Commit at the end, roll back on any exception. SQLite allows one writer at a time."""
 
+    def begin_at_once(self) -> bool:
+        """Begin the next transaction already, if that needs no waiting; return whether it did."""
+
+    def roll_back(self) -> None:
+        """Undo a transaction that was begun and not entered."""
+
     def lock(self, name: str) -> None:
         """Take a named lock until the transaction ends."""
+
+    def announce(self, topic: str = "") -> None:
+        """Wake those who watch for the topic, in all processes, once the transaction is committed.
+
+        A topic is the id of a run, or the name of something that many wait for; empty: everything.
+        """
+
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None]) -> Watch:
+        """Call `wake` with the topic of every change, until the watch is stopped."""
 
     def version(self) -> int:
         """Return a number that changes when another connection has written."""
@@ -118,6 +163,17 @@ class Database(Protocol):
         """Close the connection."""
 
 
+def open_database(address: str | Path, read_only: bool = False) -> Database:
+    """Connect to the database at an address."""
+    if is_postgres(address):
+        from segue.store.postgres import Postgres
+
+        return Postgres(str(address))
+    from segue.store.sqlite import Sqlite
+
+    return Sqlite(sqlite_path(address), read_only=read_only)
+
+
 def transact(database: Database, work: Callable[[bool], T]) -> T:
     """Do the work in a transaction; repeat it if the connection breaks.
 
@@ -128,58 +184,50 @@ def transact(database: Database, work: Callable[[bool], T]) -> T:
         with database.transaction():
             return work(again)
 
-    return persist(database.outage, attempt)
+    return _persist(database, attempt)
 
 
 def ask(database: Database, sql: str, *values: object) -> list[Row]:
     """Run a query; repeat it if the connection breaks."""
-    return persist(database.outage, lambda _again: database.execute(sql, *values))
+    return _persist(database, lambda _again: database.execute(sql, *values))
 
 
-def persist(outage: Outage, attempt: Callable[[bool], T]) -> T:
-    """Repeat an attempt until the database can be reached; raises Disconnected when that takes too long."""
-    failures, since = 0, time.monotonic()
-    for pause in pauses(0.2, 5.0):
+def look(
+    database: Database, sql: str, values: Sequence[object], limits: QueryLimits | None = None
+) -> tuple[list[str], list[Row]]:
+    """Run a user's read-only query; repeat it if the connection breaks."""
+    return _persist(database, lambda _again: database.read(sql, values, limits))
+
+
+def _persist(database: Database, attempt: Callable[[bool], T]) -> T:
+    return persist(database.pauses, attempt)
+
+
+def persist(pauses: Sequence[float] | LongWait, attempt: Callable[[bool], T]) -> T:
+    """Repeat an attempt after each of the pauses, until the database can be reached."""
+    again = False
+    for pause in pauses:
         try:
-            result = attempt(failures > 0)
+            return attempt(again)
         except Disconnected as error:
-            failures += 1
-            since = since if failures > 1 else time.monotonic()
-            if not outage.blocks_loop and _current_task() is not None:
-                if failures > 1:
-                    raise
-                continue  # a connection that broke often works again at once
-            _raise_interrupt()
-            if failures == 2:
-                outage.began(error)
-            left = since + outage.seconds - time.monotonic()
-            if left <= 0 or outage.given_up.wait(min(pause, left)):
-                raise
-            _LOG.info("Trying again after %.1f s: %s", pause, error.message)
-        else:
-            if failures > 1:
-                outage.ended(time.monotonic() - since)
-            return result
-    raise AssertionError("pauses never end")
-
-
-def _current_task() -> asyncio.Task[Any] | None:
-    """Return the task that runs in this thread."""
-    import asyncio
-
+            again = True
+            _LOG.info("Trying again in %s s: %s", pause, error.message)
+            if isinstance(pauses, LongWait):
+                pauses.say(error)
+            time.sleep(pause)
     try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None
-
-
-def _raise_interrupt() -> None:
-    """Raise KeyboardInterrupt after Ctrl-C, which an event loop takes for itself."""
-    task = _current_task()
-    if task is not None and task.cancelling():
-        raise KeyboardInterrupt
+        return attempt(True)
+    except Disconnected as error:
+        if isinstance(pauses, LongWait):
+            raise StoreAway(error.message, kept=error.kept, hint=error.hint) from error
+        raise
 
 
 def escape_values(values: Sequence[object]) -> Row:
-    """Return values as both databases can store them."""
-    return tuple([escape(value) if isinstance(value, str) else value for value in values])
+    """Return values as a database can store them: see `encoding.escape`."""
+    return tuple(escape(value) if isinstance(value, str) else value for value in values)
+
+
+def unescape_row(row: Row) -> Row:
+    """Return a row as it was before `escape_values`."""
+    return tuple([unescape(value) if isinstance(value, str) and DLE in value else value for value in row])

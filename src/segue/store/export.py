@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from segue.domain.errors import UsageError
-from segue.store.dataset import EXPORTED, FLAT_TABLES, JOURNAL, ColumnType
+from segue.store.flat import EXPORTED, FLAT_TABLES, JOURNAL, ColumnType
 from segue.store.rows import JSON_COLUMNS, TABLES
 from segue.system.extras import missing_extra
 
@@ -26,7 +26,7 @@ _GROUP_CHARS = 16 * 1024**2
 Batches = Iterable[list[dict[str, Any]]]
 Columns = Sequence[tuple[str, ColumnType]]
 _TEXTS = {
-    *("id", "run_id", "source_key", "state", "note", "owner", "key", "kind"),
+    *("id", "run_id", "source_key", "state", "note", "owner", "replayed", "key", "kind"),
     *("task", "phase", "build_phase", "agent", "model", "token"),
     *("step", "type", "topic", "consumed_by", "digest", "text"),
 }

@@ -9,23 +9,25 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from segue.domain.errors import StoreError
+from segue.domain.errors import LeaseLost, StoreError
 from segue.domain.events import Event, Recorded, StepAdopted, StepEnded, StepStarted
 from segue.domain.results import Nothing, Output, R, SleepInput, StepFacts, StepResult, read_as, to_json
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.ports import Observer
 from segue.store import signals, steps
 from segue.store.boundary import Boundary
-from segue.store.claim import give_up, new_owner, release, release_slot, take_slot
-from segue.store.database import Database, Statement, transact
+from segue.store.claim import SLOTS, new_owner, release, release_slot, take_slot
+from segue.store.database import Executes, Statement
 from segue.store.encoding import decode
 from segue.store.events import EventLog
 from segue.store.rows import RunClock, encode_spec, steady
-from segue.store.session import Claim, StoreSession
+from segue.store.runtime import StoreRuntime
+from segue.store.spool import Spool
 
 T = TypeVar("T")
 
@@ -61,35 +63,45 @@ class Journal:
 
     def __init__(
         self,
-        session: StoreSession,
+        keeper: StoreRuntime,
         run: Run,
         owner: str,
         loaded: steps.Loaded,
         observers: Sequence[Observer],
-        boundary: Boundary,
+        spool: Spool | None = None,
+        boundary: Boundary | None = None,
     ) -> None:
-        self._id, self._owner = run.id, owner
-        self._session, self._run, self._boundary = session, run, boundary
-        self._steps, self._old = loaded.steps, loaded.old
+        self._id = run.id
+        self._owner = owner
+        self._keeper = keeper
+        self._run = run
+        self._steps = loaded.steps
+        self._old = loaded.old
+        self._spool = spool
+        self._boundary = boundary = boundary or Boundary()
         self._clock = RunClock(loaded.last)
-        self._log = EventLog(session, run.id, owner, loaded.seq, self._clock, observers, boundary)
+        self._log = EventLog(
+            keeper.writer,
+            keeper.outage,
+            spool,
+            run.id,
+            owner,
+            loaded.seq,
+            self._clock,
+            observers,
+            boundary,
+        )
         self._entered: set[str] = set()
         self._taken: dict[str, dict[str, deque[dict[str, Any]]]] = {}
         self._naps: dict[str, float] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._end: StoreError | None = None
         self._pack: Pack | None = None
-        session.claims[owner] = Claim(run.id, owner, self.emit, self._stop)
 
     @property
     def run(self) -> Run:
         """The run this journal belongs to."""
         return self._run
-
-    @property
-    def is_open(self) -> bool:
-        """Whether this process still drives the run."""
-        return self._owner in self._session.claims
 
     def steps(self, prefix: str = "") -> list[Step]:
         """The current generation of steps whose key starts with the prefix, in order of their start."""
@@ -243,40 +255,42 @@ class Journal:
         before = self._taken.get(token or "", {}).get(topic)
         if before:
             return before.popleft()
-        session, by = self._session, token or self._owner
-        claim = session.database, self._id, self._owner, session.lease_ms
+        database, by = self._keeper.writer.database, token or self._owner
+        lease_ms = self._keeper.outage.lease_ms
         found: list[signals.Signal] = []
 
-        def take() -> signals.Signal | None:
-            signal = signals.take(*claim, topic, by)
+        def take() -> bool | None:
+            signal = signals.take(database, self._id, self._owner, topic, by, lease_ms)
             found.extend([signal] if signal else [])
-            return signal
+            return bool(found) or None
 
         def give_back() -> None:
             for signal_id, _payload in found:
-                signals.give_back(*claim, signal_id)
+                signals.give_back(database, self._id, self._owner, signal_id, lease_ms)
 
         with self._interruptible():
             try:
-                await session.until(take, timeout)
+                await self._keeper.changes.until(lambda: self._keeper.attempt(take), self._id, timeout)
             except asyncio.CancelledError:
-                # The session's thread may take a signal that nobody would get any more.
-                session.do_later(give_back)
+                # The writer's thread may take a signal that nobody would get any more.
+                self._keeper.do_later(give_back)
                 raise
         return found[0][1] if found else None
 
     async def topics(self) -> frozenset[str]:
         """Return the topics on which signals wait to be taken."""
-        return await self._session.run(lambda: signals.topics(self._session.database, self._id))
+        database = self._keeper.writer.database
+        return await self._keeper.attempt(lambda: signals.topics(database, self._id)) or frozenset()
 
     async def hear(self, topics: Collection[str]) -> None:
         """Return as soon as a signal on one of the topics waits to be taken."""
+        database = self._keeper.writer.database
 
         def look() -> bool | None:
-            return not signals.topics(self._session.database, self._id).isdisjoint(topics) or None
+            return not signals.topics(database, self._id).isdisjoint(topics) or None
 
         with self._interruptible():
-            await self._session.until(look)
+            await self._keeper.changes.until(lambda: self._keeper.attempt(look), self._id)
 
     async def set_state(self, state: RunState, note: str = "", wake: float | None = None) -> None:
         """Set the state of the run."""
@@ -293,39 +307,65 @@ class Journal:
     @asynccontextmanager
     async def slot(self, backend: str, limit: int) -> AsyncIterator[None]:
         """Hold one of the backend's slots, counted across all processes that share the store."""
-        owner, session = new_owner(), self._session
+        owner, writer = new_owner(), self._keeper.writer
+
+        async def take() -> bool | None:
+            return await self._keeper.attempt(
+                lambda: take_slot(writer.database, backend, limit, owner, self._id)
+            )
+
         try:
             with self._interruptible():
-                await session.until(lambda: take_slot(session.database, backend, limit, owner, self._id))
-            session.slots.add(owner)
+                await self._keeper.changes.until(take, SLOTS)
+            self._keeper.slots.add(owner)
             yield
         finally:
-            session.slots.discard(owner)
+            self._keeper.slots.discard(owner)
             with suppress(StoreError):  # the slot of a dead or silent holder is taken anyway
-                await session.run(lambda: release_slot(session.database, owner))
+                await writer.run(lambda: release_slot(writer.database, owner))
+
+    @property
+    def spool_path(self) -> Path | None:
+        """Where is buffered what cannot be written while the database is away."""
+        return self._spool.path if self._spool else None
+
+    def lose(self) -> None:
+        """Stop at once: somebody else drives the run."""
+        self._cancel(LeaseLost(f"Run {self._id} is driven by another process now."))
+
+    def stop(self, failure: StoreError) -> None:
+        """Stop at once and write nothing any more."""
+        self._log.fail(failure)
+        self._cancel(failure)
+
+    def replay(self) -> None:
+        """Write what was buffered while the database was away. Runs on the writer's thread."""
+        self._log.replay()
+
+    def abandon(self) -> None:
+        """Write nothing any more: the connection goes away."""
+        self._log.abandon()
 
     async def close(self) -> None:
         """Write what is queued and release the run; a journal that failed only releases it."""
-        session = self._session
-        if session.is_away:
-            session.give_up()
+        database, outage = self._keeper.writer.database, self._keeper.outage
+
+        def free(_again: bool) -> None:
+            release(database, self._id, self._owner)
+
+        def let_go() -> None:
+            outage.write(free, lambda: self._spool.release(self._owner) if self._spool else None)
+
         try:
             if self._end is not None or not self._log.is_idle:
                 await self._log.write()
+            await self._keeper.wait_until_back()
         finally:
-            self._log.fail(StoreError(f"The journal of run {self._id} is closed."))
-            session.claims.pop(self._owner, None)
-            give_up(self._owner)  # it may be impossible to release it
-            await session.run(
-                lambda: transact(
-                    session.database, lambda _again: release(session.database, self._id, self._owner)
-                )
-            )
+            self._log.abandon()
+            await self._keeper.writer.run(let_go)
 
-    def _stop(self, end: StoreError) -> None:
-        """Stop at once and write nothing any more."""
+    def _cancel(self, end: StoreError) -> None:
         self._end = end
-        self._log.fail(end)
         for task in set(self._tasks):
             task.cancel()
 
@@ -370,7 +410,11 @@ class Journal:
         return step
 
     async def _adopt(self, step: Step) -> Step:
-        found = await self._session.run(lambda: signals.taken(self._session.database, self._id, step.token))
+        database = self._keeper.writer.database
+        while (
+            found := await self._keeper.attempt(lambda: signals.taken(database, self._id, step.token))
+        ) is None:
+            await self._keeper.wait_until_back()
         self._taken[step.token] = found
         self._log.add(StepAdopted(step.gen, step.token), step.key)
         await self._log.write(lambda db: steps.write_adoption(db, step, self._owner))
@@ -384,7 +428,7 @@ class Journal:
         ended = replace(step, state=state, output=decode(text), ended=self._clock.now())
         self._log.add(StepEnded(step.gen, result.ok, (ended.ended or 0) - step.started), step.key)
 
-        def write(db: Database) -> None:
+        def write(db: Executes) -> None:
             steps.write_outcome(db, ended, text)
             if packed is not None:  # whoever continues from this outcome finds the work that led to it
                 db.execute(packed[0], *packed[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,17 +12,32 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from segue.domain.errors import QueryError, StoreDenied, StoreError
-from segue.store.address import for_driver, masked
-from segue.store.database import ASK_HINT, Disconnected, Outage, QueryLimits, Row, escape_values
+from segue.store.address import for_driver, is_pooled, masked
+from segue.store.database import (
+    ASK_HINT,
+    EVERY_SECOND,
+    RETRY_PAUSES,
+    Disconnected,
+    LongWait,
+    QueryLimits,
+    Row,
+    Watch,
+    escape_values,
+    unescape_row,
+)
 from segue.store.schema import in_postgres
 from segue.system.extras import missing_extra
-from segue.system.find_secrets import passwords_in
+from segue.system.sensitive import passwords_in
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Generator
 
     import psycopg
 
+CHANNEL = "segue"
+_LISTENING = 5.0
+"""Seconds after which a waiter looks that has heard nothing."""
 _NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
 _OPTIONS = {
     "connect_timeout": 10,
@@ -35,21 +50,15 @@ _OPTIONS = {
 }
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|\?""", re.DOTALL)
 _KEPT = "Everything up to the last finished step is kept."
-_ASKED_WRONGLY = ("0A", "21", "22", "25", "42")
-"""Classes of errors that are in the question: syntax, unknown names, values that do not fit, writing."""
-_SHORTEST = 4
-"""Shorter passwords would be found in the words of every message."""
-_DENIED = ("authentication failed", "no pg_hba.conf entry", "no password supplied", "user not found")
-_PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots", "max clients")
 
 
 class Postgres:
     """One connection to a Postgres database, which reconnects when it breaks."""
 
     poll_seconds = 0.25
+    pauses: Sequence[float] | LongWait = RETRY_PAUSES
 
     def __init__(self, url: str) -> None:
-        self.outage = Outage()
         self._url = url
         self._psycopg = _driver()
         # Full disks, locked tables and read-only servers are temporary, too.
@@ -61,7 +70,8 @@ class Postgres:
         """Run one statement and return its rows."""
         with self._explain_errors():
             cursor = self._live().execute(_translate(sql), escape_values(values))
-            return cursor.fetchall() if cursor.description else []
+            rows = cursor.fetchall() if cursor.description else []
+        return [unescape_row(row) for row in rows]
 
     def script(self, sql: str) -> None:
         """Run statements as they are written."""
@@ -91,19 +101,20 @@ class Postgres:
                 sql = f"SELECT * FROM (\n{sql.rstrip().removesuffix(';')}\n) AS asked"  # noqa: S608
                 cursor.execute(f"SET LOCAL statement_timeout = {round(limits.seconds * 1000)}")
             # Streaming sends one statement only: a second one could end the transaction.
-            answer = cast("Generator[Row]", cursor.stream(_placeholders(sql), escape_values(values)))
-            with self._explain_question() if limits is not None else nullcontext(), closing(answer):
-                rows = list(islice(answer, limits.rows if limits else None))
+            found = cast("Generator[Row]", cursor.stream(_placeholders(sql), escape_values(values)))
+            asking = self._explain_question() if limits is not None else nullcontext()
+            with asking, closing(found):
+                rows = list(islice(found, limits.rows if limits else None))
                 names = [column.name for column in cursor.description or ()]
             self._roll_back()  # what a function set or announced is forgotten
-        return names, [tuple(map(_plain, row)) for row in rows]
+        return names, [tuple(map(_plain, unescape_row(row))) for row in rows]
 
     def stream(self, sql: str, size: int, *values: object) -> Iterator[list[Row]]:
         """Run a query and yield its rows in batches, with a cursor on the server."""
         with self.transaction(), self._connection.cursor("segue_stream") as cursor:
             cursor.execute(_translate(sql), escape_values(values))
             while rows := cursor.fetchmany(size):
-                yield rows
+                yield [unescape_row(row) for row in rows]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -117,9 +128,59 @@ class Postgres:
             finally:
                 self._in_transaction = False
 
+    def begin_at_once(self) -> bool:
+        """Return False: a server is always waited for."""
+        return False
+
+    def roll_back(self) -> None:
+        """Do nothing: no transaction is begun before it is entered."""
+
     def lock(self, name: str) -> None:
         """Take an advisory lock until the transaction ends; poolers allow this kind."""
         self.execute("SELECT pg_advisory_xact_lock(hashtext(?))", f"segue {name}")
+
+    def announce(self, topic: str = "") -> None:
+        """Notify the watchers of this database once the transaction is committed."""
+        self.execute("SELECT pg_notify(?, ?)", CHANNEL, topic)
+
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None]) -> Watch:
+        """Listen on a separate connection, after a second: most waits are shorter, and a look is cheaper.
+
+        Where listening is impossible, waiters look every second.
+        """
+        watch = Watch()
+        if not is_pooled(self._url):
+            watch.stop = loop.call_later(EVERY_SECOND, self._listen, loop, wake, watch).cancel
+        return watch
+
+    def _listen(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None], watch: Watch) -> None:
+        try:
+            connection = self._connect()
+        except StoreError:
+            return
+        descriptor = connection.fileno()
+
+        def on_notify() -> None:
+            try:
+                for topic in {notice.payload for notice in connection.notifies(timeout=0)}:
+                    wake(topic)
+            except self._psycopg.Error:
+                loop.remove_reader(descriptor)
+                watch.is_lost = True
+                wake("")
+
+        def stop() -> None:
+            loop.remove_reader(descriptor)
+            connection.close()
+
+        try:
+            connection.execute(f"LISTEN {CHANNEL}")
+            loop.add_reader(descriptor, on_notify)
+        except (self._psycopg.Error, NotImplementedError):
+            connection.close()
+            return
+        watch.stop, watch.pause = stop, _LISTENING
+        wake("")  # something may have changed meanwhile
 
     def version(self) -> int:
         """Return when a run was last written to."""
@@ -179,10 +240,10 @@ class Postgres:
 
     def _without_password(self, error: Exception) -> str:
         """Return what the driver says, which may repeat the address."""
-        message = (str(error) or type(error).__name__).splitlines()[0]
+        said = _first_line(error)
         for secret in sorted(passwords_in(self._url), key=len, reverse=True):
-            message = message.replace(secret, "***") if len(secret) >= _SHORTEST else message
-        return message
+            said = said.replace(secret, "***") if len(secret) >= _SHORTEST else said
+        return said
 
     def _roll_back(self) -> None:
         raise self._psycopg.Rollback
@@ -199,8 +260,8 @@ class Postgres:
         except self._psycopg.Error as error:
             if (error.sqlstate or "")[:2] not in _ASKED_WRONGLY:
                 raise
-            message = self._without_password(error)
-            raise QueryError(f"The database cannot answer this: {message}.", hint=ASK_HINT) from error
+            said = self._without_password(error)
+            raise QueryError(f"The database cannot answer this: {said}.", hint=ASK_HINT) from error
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -208,17 +269,29 @@ class Postgres:
         try:
             yield
         except self._psycopg.Error as error:
-            is_away = self._connection.closed or isinstance(error, self._temporary)
+            kind = (
+                Disconnected if self._connection.closed or isinstance(error, self._temporary) else StoreError
+            )
             message = f"The database {masked(self._url)} failed: {self._without_password(error)}"
-            raise (Disconnected if is_away else StoreError)(message, kept=_KEPT) from error
+            raise kind(message, kept=_KEPT) from error
 
 
-def _kind(message: str) -> type[StoreError]:
+_ASKED_WRONGLY = ("0A", "21", "22", "25", "42")
+"""Classes of errors that are in the question: syntax, unknown names, values that do not fit, writing."""
+
+_SHORTEST = 4
+"""Shorter passwords would be found in the words of every message."""
+
+_DENIED = ("authentication failed", "no pg_hba.conf entry", "no password supplied", "user not found")
+_PASSING = ("starting up", "shutting down", "recovery", "too many", "connection slots", "max clients")
+
+
+def _kind(said: str) -> type[StoreError]:
     """Return which error a failed connection is: only some of them may go away by themselves."""
-    if any(words in message for words in _DENIED) or ("FATAL" in message and "role" in message):
+    if any(words in said for words in _DENIED) or ("FATAL" in said and "role" in said):
         return StoreDenied
-    unknown = "Name or service not known" in message or "nodename nor servname" in message
-    final = unknown or ("FATAL" in message and not any(words in message for words in _PASSING))
+    unknown = "Name or service not known" in said or "nodename nor servname" in said
+    final = unknown or ("FATAL" in said and not any(words in said for words in _PASSING))
     return StoreError if final else Disconnected
 
 
@@ -229,6 +302,10 @@ def _driver() -> Any:
     except ImportError as error:
         raise missing_extra("Postgres needs a driver that is not installed.", "postgres") from error
     return psycopg
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _plain(value: object) -> object:

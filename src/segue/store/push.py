@@ -92,6 +92,7 @@ class _Push(Struct, frozen=True):
                 count += len(batch) if table == "steps" else 0
         for batch in batches(self.source, _select("runs", _RUN, "id = ?"), self.run_id):
             merge(self.target, "runs", _RUN, batch, update=True)
+        self.target.announce()
         return count
 
     def _renew_claim(self) -> None:

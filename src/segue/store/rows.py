@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -14,11 +15,11 @@ from msgspec.structs import asdict
 from segue.domain.errors import DamagedRecord
 from segue.domain.run import Run, RunSpec, RunState, Step, StepState
 from segue.store.database import Row
-from segue.store.dataset import FLAT_TABLES, ColumnType
-from segue.store.encoding import decode, encode
+from segue.store.encoding import decode, encode, is_guarded
+from segue.store.flat import FLAT_TABLES, ColumnType
 
 if TYPE_CHECKING:
-    from segue.domain.events import Recorded
+    from segue.domain.events import Event, Recorded
 
 Rows = list[dict[str, Any]]
 """What a query returns: a mapping from columns to values for each row."""
@@ -30,7 +31,7 @@ STEP = (
 )
 EVENT = ("run_id", "seq", "ts", "step", "type", "data")
 TABLES = {
-    "runs": "id source_key kind spec state note wake owner lease claimed created updated",
+    "runs": "id source_key kind spec state note wake owner lease claimed created updated replayed",
     "steps": "run_id key gen seq task phase build_phase attempt agent model state token input output started"
     " ended tries owner superseded",
     "events": "run_id seq ts step type data",
@@ -110,10 +111,15 @@ def to_run(row: Row) -> Run:
     id_, source_key, spec, state, owner, created, updated, wake, note = row
     process = process_of(owner) if owner else None
     try:
-        known = convert(decode(spec), RunSpec)
+        known = to_spec(decode(spec))
         return Run(id_, source_key, known, RunState(state), process, created, updated, wake, note)
     except (ValueError, TypeError, AttributeError, ValidationError):
         raise DamagedRecord(f"the options of run {id_}") from None
+
+
+def to_spec(options: dict[str, Any]) -> RunSpec:
+    """A run's specification from JSON."""
+    return convert(options, RunSpec)
 
 
 def to_step(row: Row) -> Step:
@@ -157,13 +163,18 @@ def to_dicts(table: str, found: list[Row], as_text: bool = False) -> list[dict[s
 def _reader(kind: ColumnType, as_text: bool) -> Callable[[Any], Any] | None:
     """Return how values of a type are read, for SQLite has no booleans and no dates; None: as they are."""
     if kind == "json":
-        return None if as_text else decode
+        return _clean_json if as_text else decode
     readers: dict[str, Callable[[Any], Any]] = {"boolean": bool, "instant": _to_instant}
     return readers.get(kind)
 
 
 def _to_instant(value: Any) -> Any:
     return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def _clean_json(text: str) -> str:
+    """Return JSON as text, without the marks of the encoding."""
+    return json.dumps(decode(text)) if is_guarded(text) else text
 
 
 def by_name(names: list[str], found: Sequence[Row]) -> list[dict[str, Any]]:
@@ -186,13 +197,20 @@ def _decoded(value: Any) -> Any:
 
 def to_events(found: Iterable[Row]) -> Iterator[Recorded]:
     """Rows of `orchestrator_events`, selected by EVENT."""
-    from segue.domain.events import Recorded, parse_event, read_event  # a list of runs needs none of them
+    from segue.domain.events import Recorded, parse_event  # a list of runs needs none of them
 
     for run, seq, ts, step, type_, data in found:
-        event = parse_event(type_, data) if isinstance(data, str) else None
+        is_plain = isinstance(data, str) and not is_guarded(data)
+        event = parse_event(type_, data) if is_plain else None
         if event is None:
-            event = read_event(type_, _read(data, f"event {seq} ({type_}) of run {run}"))
+            event = _read_event(type_, data, f"event {seq} ({type_}) of run {run}")
         yield Recorded(run, seq, ts if isinstance(ts, int) else 0, step, event)
+
+
+def _read_event(kind: str, data: Any, name: str) -> Event:
+    from segue.domain.events import read_event
+
+    return read_event(kind, _read(data, name))
 
 
 def _read(text: Any, name: str) -> dict[str, Any]:

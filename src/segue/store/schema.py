@@ -10,7 +10,7 @@ from pathlib import Path
 from segue.domain.errors import StoreError
 from segue.store.database import Database
 
-VERSION = 15
+VERSION = 14
 """The version of the schema; it grows with every change of `schema.sql` or `views.sql`."""
 
 TABLE = "orchestrator_migrations"

@@ -1,6 +1,7 @@
 -- The journal, which is also the dataset: its tables and their indexes; the views are in views.sql.
 -- Written in Postgres' words; SQLite's few differences are translated. Instants are milliseconds since the epoch.
 
+-- `replayed` is the last entry of a buffer file that was written while the database was away (its name, and a number).
 CREATE TABLE orchestrator_runs (
     id text PRIMARY KEY,
     source_key text NOT NULL,
@@ -13,7 +14,8 @@ CREATE TABLE orchestrator_runs (
     lease bigint NOT NULL DEFAULT 0,
     claimed bigint,
     created bigint NOT NULL,
-    updated bigint NOT NULL
+    updated bigint NOT NULL,
+    replayed text
 );
 
 -- `seq` is the number of the event that says the step began: it orders steps and leads to the log.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import Any
 
-from segue.store.claim import fence
+from segue.store.claim import LEASE_MS, fence
 from segue.store.database import Database, ask, transact
 from segue.store.encoding import decode, encode
 from segue.store.rows import now
@@ -30,6 +30,7 @@ def leave(database: Database, run_id: str, topic: str, payload: Payload, signal_
         encode(payload),
         now(),
     )
+    database.announce(run_id)
     return added == 1
 
 
@@ -45,10 +46,12 @@ def withdraw(database: Database, run_id: str, signal_id: str) -> bool:
     return database.change(sql, run_id, signal_id) == 1
 
 
-def take(database: Database, run_id: str, owner: str, lease_ms: int, topic: str, by: str) -> Signal | None:
+def take(
+    database: Database, run_id: str, owner: str, topic: str, by: str, lease_ms: int = LEASE_MS
+) -> Signal | None:
     """Take the oldest signal on the topic for the step (or owner) `by`.
 
-    Only the owner of the run takes signals, and only on its session's thread: nothing comes between
+    Only the owner of the run takes signals, and only on its writer's thread: nothing comes between
     the query and the update, and taking the same signal again after a broken connection is harmless.
     """
     rows = ask(
@@ -76,7 +79,7 @@ def take(database: Database, run_id: str, owner: str, lease_ms: int, topic: str,
     return signal_id, _payload(payload)
 
 
-def give_back(database: Database, run_id: str, owner: str, lease_ms: int, signal_id: str) -> None:
+def give_back(database: Database, run_id: str, owner: str, signal_id: str, lease_ms: int = LEASE_MS) -> None:
     """Undo `take`: whoever waited for the signal was cancelled before it arrived."""
 
     def unmark(_again: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from segue.domain.run import Step
-from segue.store.database import Database, ask
+from segue.store.database import Database, Executes, ask
 from segue.store.encoding import encode
 from segue.store.rows import STEP, now, to_step
 
@@ -77,7 +77,7 @@ def load(database: Database, run_id: str) -> Loaded:
     return Loaded(StepIndex(map(to_step, rows)), dict(old), seq, ts if isinstance(ts, int) else 0)
 
 
-def write_intent(database: Database, step: Step, seq: int, owner: str) -> None:
+def write_intent(database: Executes, step: Step, seq: int, owner: str) -> None:
     """Record that the step begins."""
     database.execute(
         f"INSERT INTO orchestrator_steps ({STEP}, seq, tries, owner)"  # noqa: S608
@@ -103,7 +103,7 @@ def write_intent(database: Database, step: Step, seq: int, owner: str) -> None:
     )
 
 
-def write_adoption(database: Database, step: Step, owner: str) -> None:
+def write_adoption(database: Executes, step: Step, owner: str) -> None:
     """Record that an interrupted step is entered again."""
     database.execute(
         "UPDATE orchestrator_steps SET tries = tries + 1, owner = ? WHERE run_id = ? AND key = ? AND gen = ?",
@@ -114,7 +114,7 @@ def write_adoption(database: Database, step: Step, owner: str) -> None:
     )
 
 
-def write_outcome(database: Database, step: Step, output: str) -> None:
+def write_outcome(database: Executes, step: Step, output: str) -> None:
     """Record how the step ended."""
     database.execute(
         "UPDATE orchestrator_steps SET state = ?, output = ?, ended = ?"
@@ -128,7 +128,7 @@ def write_outcome(database: Database, step: Step, output: str) -> None:
     )
 
 
-def write_redo(database: Database, run_id: str, prefix: str) -> None:
+def write_redo(database: Executes, run_id: str, prefix: str) -> None:
     """Leave the current generation of the steps under a prefix behind."""
     database.execute(
         "UPDATE orchestrator_steps SET superseded = ?"

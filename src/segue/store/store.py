@@ -1,4 +1,4 @@
-"""The store: runs, steps and events of one database, for every reader, and journals for drivers of runs."""
+"""The store: runs, steps and events of one database, for everybody who asks, and journals for who drives."""
 
 from __future__ import annotations
 
@@ -6,27 +6,39 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from segue.domain.errors import Locked, StoreError, UsageError
+from segue.domain.errors import Locked, StoreAway, StoreError, UsageError
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step
 from segue.store import rows, signals
 from segue.store.address import is_postgres, masked, sqlite_path
 from segue.store.claim import claim, new_owner, release
-from segue.store.connection import open_database
-from segue.store.database import Database, Outage, QueryLimits, Row, Waiting, ask, persist, transact
+from segue.store.database import (
+    LONG_PAUSES,
+    RETRY_PAUSES,
+    Database,
+    Disconnected,
+    LongWait,
+    Row,
+    ask,
+    look,
+    open_database,
+    persist,
+    transact,
+)
 from segue.store.schema import create, is_made, version_of
 
 if TYPE_CHECKING:
     from segue.domain.events import Event, Recorded
     from segue.ports import Observer
     from segue.store.boundary import Boundary
+    from segue.store.database import QueryLimits
     from segue.store.journal import Journal
-    from segue.store.session import StoreSession
+    from segue.store.runtime import StoreRuntime
     from segue.system.redact import Redactor
 
 T = TypeVar("T")
@@ -46,19 +58,24 @@ class Store:
         self,
         address: str | Path,
         read_only: bool = False,
+        spools: Path | None = None,
         patience: float = 0.0,
         tell: Callable[[str], None] | None = None,
         redactor: Redactor | None = None,
         opened: Sequence[Database] = (),
     ) -> None:
-        self._address, self._read_only, self._redactor, self._opened = address, read_only, redactor, opened
-        self._patience = patience if is_postgres(address) else 0.0
-        self._outage = Waiting(patience, tell) if tell and self._patience else Outage()
-        self._session: StoreSession | None = None
+        self._address = address
+        self._redactor = redactor
+        self._long = LongWait(patience, tell) if tell and is_postgres(address) and patience > 0 else None
+        self._spools = spools if is_postgres(address) and patience > 0 else None
+        self._patience = patience if self._spools else 0.0
+        self._read_only = read_only
+        self._keeper: StoreRuntime | None = None
         self._lock = threading.Lock()
+        self._opened = opened
         connect = self._readable if read_only else self._writable
-        self._database = opened[0] if opened else persist(self._outage, lambda _again: connect())
-        self._database.outage = self._outage
+        self._database = opened[0] if opened else persist(self._long or (), lambda _again: connect())
+        self._database.pauses = self._long or self._database.pauses
         _LOG.debug("Opened %s%s.", self.name, " for reading" if read_only else "")
         self._seen: int | None = None
 
@@ -69,7 +86,7 @@ class Store:
 
     @cached_property
     def _boundary(self) -> Boundary:
-        """Where text enters; readers never need it."""
+        """Where text enters; who only reads never needs it."""
         from segue.store.boundary import Boundary
 
         return Boundary(self._redactor)
@@ -84,9 +101,9 @@ class Store:
                 return self._add(name, source_key, spec, RunState.RUNNING) or again
 
             if self._transact(add):  # else another run of this second has the same short name
-                run = self.run(run_id)
-                assert run is not None
-                return run
+                found = self.run(run_id)
+                assert found is not None
+                return found
 
     def discard(self, run_id: str) -> None:
         """Remove a run that could not start: one without a step."""
@@ -110,59 +127,82 @@ class Store:
         They begin at an instant, if one is given.
         """
         wake = None if at is None else int(at * 1000)
-        clean = [(name, key, self._boundary.spec(spec)) for name, (key, spec) in wanted.items()]
-        return self._transact(lambda _again: sum(self._add(*one, RunState.QUEUED, wake) for one in clean))
+        clean = {name: (key, self._boundary.spec(spec)) for name, (key, spec) in wanted.items()}
+
+        def add(_again: bool) -> int:
+            return sum(
+                self._add(name, key, spec, RunState.QUEUED, wake) for name, (key, spec) in clean.items()
+            )
+
+        return self._transact(add)
 
     def _add(
         self, run_id: str, source_key: str, spec: RunSpec, state: RunState, wake: int | None = None
     ) -> bool:
         """Add the row; False if there is a run with this id."""
-        # Runs keep their order, also when the clock was set back.
-        now = rows.now()
-        [(last,)] = self._database.execute(
-            "SELECT max(created) FROM orchestrator_runs WHERE created >= ?", now
-        )
-        created = now if last is None else last + 1
+        created = self._next_instant()
         added = self._database.execute(
             "INSERT INTO orchestrator_runs (id, source_key, kind, spec, state, created, updated, wake)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id",
-            *(run_id, source_key, spec.kind.value, rows.encode_spec(spec), state.value),
-            *(created, created, wake),
+            run_id,
+            source_key,
+            spec.kind.value,
+            rows.encode_spec(spec),
+            state.value,
+            created,
+            created,
+            wake,
         )
         return bool(added)
 
     async def open(self, run_id: str, observers: Sequence[Observer] = ()) -> Journal:
-        """Claim the run and open its journal. Raises Locked while another process drives it."""
+        """Claim the run and open its journal. Raises Locked while its owner lives."""
         from segue.store.journal import Journal
+        from segue.store.spool import Spool, replay
         from segue.store.steps import Loaded, load
 
-        session = await self._enter()
-        database, owner = session.database, new_owner()
+        keeper = self._enter()
+        database, owner, lease_ms = keeper.writer.database, new_owner(), keeper.outage.lease_ms
+        spool = Spool(self._spools, run_id) if self._spools else None
 
-        def enter() -> tuple[Run, Loaded]:
-            transact(database, lambda _again: claim(database, run_id, owner, session.lease_ms))
-            return rows.to_run(ask(database, _BY_ID, run_id)[0]), load(database, run_id)
+        def enter() -> Loaded:
+            released = spool.released() if spool else None
+            transact(database, lambda _again: claim(database, run_id, owner, lease_ms, released))
+            if spool and spool.exists():
+                replay(database, spool, owner, lease_ms)
+            return load(database, run_id)
 
         try:
-            run, loaded = await session.run(enter)
+            loaded = await self._until_reachable(lambda: keeper.writer.run(enter))
+            run = self.run(run_id)
         except BaseException as error:
             if not isinstance(error, Locked | UsageError):  # the claim may have gone through
                 with suppress(StoreError):
-                    await session.run(lambda: transact(database, lambda _: release(database, run_id, owner)))
-            await self._leave(session)
+                    await keeper.writer.run(
+                        lambda: transact(database, lambda _again: release(database, run_id, owner))
+                    )
+            await self._leave(keeper)
             raise
+        assert run is not None
+        if self._long:
+            self._database.pauses = RETRY_PAUSES  # a run at work must not be blocked
+        journal = Journal(keeper, run, owner, loaded, observers, spool, self._boundary)
+        keeper.journals[owner] = journal
         _LOG.info("Claimed run %s as %s.", run_id, owner)
-        return Journal(session, run, owner, loaded, observers, self._boundary)
+        return journal
 
     async def close(self, journal: Journal) -> None:
-        """Store what is left, and release the run."""
-        session = self._session
-        if session is not None and journal.is_open:
+        """Flush, release the run."""
+        keeper = self._keeper
+        owners = [owner for owner, held in keeper.journals.items() if held is journal] if keeper else []
+        for owner in owners:
+            assert keeper is not None
             try:
-                await journal.close()
-                _LOG.info("Released run %s.", journal.run.id)
+                await keeper.journals[owner].close()
+                _LOG.info("Released run %s.", keeper.journals[owner].run.id)
             finally:
-                await self._leave(session)
+                del keeper.journals[owner]
+                await self._leave(keeper)
 
     def send(self, run_id: str, topic: str, payload: dict[str, Any], signal_id: str | None = None) -> bool:
         """Leave a signal for a run; False if a signal with this id was left before."""
@@ -170,7 +210,7 @@ class Store:
         payload = self._boundary.data(payload)
 
         def leave(again: bool) -> bool:
-            if not self._database.execute(_BY_ID, run_id):
+            if not self._row(run_id):
                 raise UsageError(f"There is no run {run_id}.", hint="`segue status` lists the runs.")
             return signals.leave(self._database, run_id, topic, payload, name) or again
 
@@ -196,13 +236,14 @@ class Store:
         self, source_key: str | None = None, limit: int | None = None, kinds: Collection[RunKind] = ()
     ) -> list[Run]:
         """Return the runs, newest first; of one source or of some kinds only."""
-        conditions, values = ["1 = 1"], list[object]()
+        conditions, values = [], list[object]()
         if source_key is not None:
             conditions, values = ["source_key = ?"], [source_key]
         if kinds:
             conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
             values += [kind.value for kind in kinds]
-        sql = f"SELECT {rows.RUN} FROM orchestrator_runs WHERE {' AND '.join(conditions)} ORDER BY created DESC, id"  # noqa: S608, E501
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        sql = f"SELECT {rows.RUN} FROM orchestrator_runs {where} ORDER BY created DESC, id"  # noqa: S608
         found = self._ask(f"{sql} LIMIT ?", *values, limit) if limit is not None else self._ask(sql, *values)
         return [rows.to_run(row) for row in found]
 
@@ -212,7 +253,11 @@ class Store:
         return [rows.to_step(row) for row in self._ask(sql, run_id)]
 
     def events(
-        self, run_id: str, after: int = 0, limit: int | None = None, kinds: Collection[type[Event]] = ()
+        self,
+        run_id: str,
+        after: int = 0,
+        limit: int | None = None,
+        kinds: Collection[type[Event]] = (),
     ) -> Iterator[Recorded]:
         """Return the events of a run with a number above `after`, in order, read page by page."""
         names = [kind.type for kind in kinds]
@@ -227,7 +272,7 @@ class Store:
             left = None if left is None else left - len(page)
 
     def wait_for_change(self, timeout: float) -> bool:
-        """Return when another process has written to the store since the last call, or after the timeout."""
+        """Return when somebody has written to the store since the last call, or after the timeout."""
         deadline = time.monotonic() + timeout
         while (version := self._version()) == self._seen and time.monotonic() < deadline:
             time.sleep(self._database.poll_seconds)
@@ -252,41 +297,48 @@ class Store:
 
         It changes nothing. Columns called `spec`, `input`, `output`, `data` or `payload` are decoded.
         """
-        return rows.by_name(*self.answer(sql, arguments, limits))
+        names, found = self.answer(sql, arguments, limits)
+        return rows.by_name(names, found)
 
     def answer(
         self, sql: str, arguments: Sequence[object] = (), limits: QueryLimits | None = None
     ) -> tuple[list[str], list[Row]]:
         """Answer like `query`, with the names of the columns and the rows as they are; JSON is text."""
         with self._lock:
-            database = self._database
-            return persist(database.outage, lambda _again: database.read(sql, arguments, limits))
+            return look(self._database, sql, arguments, limits)
 
     def table(
         self, name: str, as_text: bool = False, runs: Sequence[str] | None = None
     ) -> Iterator[list[dict[str, Any]]]:
         """All rows of `runs`, `steps`, `events`, `signals` or `prompts`, or of a view such as `segue_tasks`.
 
-        Read on a connection of its own, so that a slow reader blocks no other.
+        Read on a connection of its own, so that a slow reader blocks nobody.
         """
         if self._read_only and not self._ask("SELECT 1 FROM orchestrator_runs LIMIT 1"):
             return
         database = open_database(self._address, read_only=True)
         try:
             size = _PAGE if name in rows.TABLES else _FLAT_PAGE
-            names = sorted(runs or ())
-            parts = [names[place : place + _RUNS_AT_ONCE] for place in range(0, len(names), _RUNS_AT_ONCE)]
-            for part in parts if runs is not None else [[]]:
+            for part in _parts(runs):
                 for batch in database.stream(rows.select(name, len(part)), size, *part):
                     yield rows.to_dicts(name, batch, as_text)
         finally:
             database.close()
 
+    def replay(self, run_id: str) -> None:
+        """Write what was buffered of a run while the database was away, without driving it."""
+        import asyncio
+
+        async def pass_by() -> None:
+            await self.close(await self.open(run_id))
+
+        asyncio.run(pass_by())
+
     def disconnect(self) -> None:
         """Close all connections. Journals should be closed before."""
-        if self._session is not None:
-            self._session.end()
-            self._session = None
+        if self._keeper is not None:
+            self._keeper.abandon()
+            self._keeper = None
         if not self._opened:
             self._database.close()
 
@@ -306,10 +358,8 @@ class Store:
         return database
 
     def _readable(self) -> Database:
-        from segue.store.sqlite import open_empty
-
         if not is_postgres(self._address) and not sqlite_path(self._address).exists():
-            return open_empty()
+            return _open_empty()
         database = open_database(self._address, read_only=True)
         try:
             if is_made(database):
@@ -318,74 +368,88 @@ class Store:
             database.close()
             raise
         database.close()
-        return open_empty()
+        return _open_empty()
 
     def _version(self) -> int:
         with self._lock:
             return self._database.version()
+
+    def _row(self, run_id: str) -> list[Row]:
+        return self._database.execute(_BY_ID, run_id)
+
+    def _next_instant(self) -> int:
+        """Now, or a moment after the last run: they keep their order, also when the clock was set back."""
+        now = rows.now()
+        [(last,)] = self._database.execute(
+            "SELECT max(created) FROM orchestrator_runs WHERE created >= ?", now
+        )
+        return now if last is None else last + 1
 
     def _ask(self, sql: str, *values: object) -> list[Row]:
         with self._lock:
             return ask(self._database, sql, *values)
 
     def _transact(self, work: Callable[[bool], T]) -> T:
-        self._refuse_reading()
+        if self._read_only:
+            raise StoreError(f"The database {self.name} is open for reading only.")
         with self._lock:
             return transact(self._database, work)
 
-    def _refuse_reading(self) -> None:
+    def _enter(self) -> StoreRuntime:
+        import asyncio
+
+        from segue.store.runtime import StoreRuntime
+
         if self._read_only:
             raise StoreError(f"The database {self.name} is open for reading only.")
+        if self._keeper is not None and self._keeper.loop is not asyncio.get_running_loop():
+            self._keeper.abandon()
+            self._keeper = None
+        if self._keeper is None:
+            again = partial(open_database, self._address)
+            database = self._opened[1] if self._opened else persist(self._long or (), lambda _again: again())
+            if self._long and not self._spools:
+                database.pauses = LONG_PAUSES
+            self._keeper = StoreRuntime(database, again, self._patience, kept=bool(self._opened))
+        self._keeper.users += 1
+        return self._keeper
 
-    async def _enter(self) -> StoreSession:
-        from segue.store.session import StoreSession
-
-        self._refuse_reading()
-        database = None
-        if self._current() is None:
-            database = self._opened[1] if self._opened else await self._connect()
-        session = self._current()
-        if session is None:
-            assert database is not None
-            session = self._session = StoreSession(database, self._patience, kept=bool(self._opened))
-            # From now on agents are at work: nothing may block the event loop.
-            self._database.outage = Outage(self._patience, blocks_loop=False)
-        elif database is not None and not self._opened:  # another run was opened meanwhile
-            database.close()
-        session.users += 1
-        return session
-
-    def _current(self) -> StoreSession | None:
-        """Return the session of this event loop."""
+    async def _until_reachable(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Repeat an attempt that does no harm when it is repeated, while the database is away."""
         import asyncio
 
-        if self._session is not None and self._session.loop is not asyncio.get_running_loop():
-            self._session.end()
-            self._session = None
-        return self._session
-
-    async def _connect(self) -> Database:
-        import asyncio
-
-        outage = self._outage
-        connecting = asyncio.ensure_future(
-            asyncio.to_thread(persist, outage, lambda _again: open_database(self._address))
-        )
-
-        def drop(done: asyncio.Future[Database]) -> None:
-            outage.given_up.clear()
-            if not done.exception():
-                done.result().close()
-
+        for pause in self._long or ():
+            try:
+                return await attempt()
+            except Disconnected as error:
+                assert self._long is not None
+                self._long.say(error)
+                await asyncio.sleep(pause)
         try:
-            return await asyncio.shield(connecting)
-        except asyncio.CancelledError:
-            outage.given_up.set()
-            connecting.add_done_callback(drop)
-            raise
+            return await attempt()
+        except Disconnected as error:
+            if self._long is None:
+                raise
+            raise StoreAway(error.message, kept=error.kept, hint=error.hint) from error
 
-    async def _leave(self, session: StoreSession) -> None:
-        session.users -= 1
-        if session.users == 0 and self._session is session:
-            self._session = None
-            await session.close()
+    async def _leave(self, keeper: StoreRuntime) -> None:
+        keeper.users -= 1
+        if keeper.users == 0 and self._keeper is keeper:
+            self._keeper = None
+            await keeper.close()
+
+
+def _parts(runs: Sequence[str] | None) -> Iterator[Sequence[str]]:
+    """Yield the runs in parts that fit one statement; one empty part means all of them."""
+    if runs is None:
+        yield ()
+        return
+    names = sorted(runs)
+    for place in range(0, len(names), _RUNS_AT_ONCE):
+        yield names[place : place + _RUNS_AT_ONCE]
+
+
+def _open_empty() -> Database:
+    from segue.store.sqlite import open_empty
+
+    return open_empty()

@@ -18,7 +18,6 @@ _TOOLS = {"uv-receipt.toml": "uv tool install", "pipx_metadata.json": "pipx inst
 
 
 _FEATURES = {
-    "apprise": ("Sending notifications", "notify"),
     "litellm": ("A model of another vendor", "litellm"),
     "mcp": ("The MCP server", "mcp"),
     "procrastinate": ("The fleet", "fleet"),

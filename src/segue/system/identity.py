@@ -18,12 +18,15 @@ from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import psutil
 
 JOB_MARKER = "SEGUE_JOB_FOLDER"
 """The variable that every process of a job inherits; its value is the job's folder."""
+
+SUPERVISOR_MARKER = "SEGUE_SUPERVISOR"
+"""The variable that names a supervisor. A child has it until it becomes the agent: see `find_survivors`."""
 
 _EXEC_LOOKS = 50
 
@@ -49,24 +52,37 @@ def portable_start_time(pid: int) -> str | None:
         return None
 
 
-def find_survivors(folder: str, pid: int | None) -> set[int]:
-    """Return the living processes of a job: marked ones, the agent's group and session, all descendants."""
+def find_survivors(markers: Mapping[str, str], pid: int | None, heirs: Iterable[int] = ()) -> set[int]:
+    """Return the living processes of a job: its group and session, the marked, the heirs, all descendants.
+
+    A supervisor that is killed while it starts an agent leaves a child that is still its own image and
+    becomes the agent a moment later; only the supervisor's own marker identifies that child.
+    """
     import psutil
 
     table: dict[int, psutil.Process] = {}
-    survivors: set[int] = set()
+    found = set(heirs)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
                 continue
             table[process.pid] = process
-            if (pid is not None and pid in _groups(process.pid)) or _is_marked(process, folder):
-                survivors.add(process.pid)
-    more = survivors
+            if (pid is not None and pid in _groups(process.pid)) or _has_marker(process, markers):
+                found.add(process.pid)
+    more = found
     while more:
-        more = {child for child in table if _has_parent_in(table, child, more)} - survivors
-        survivors |= more
-    return survivors - {os.getpid()}
+        more = {child for child in table if _has_parent_in(table, child, more)} - found
+        found |= more
+    return found - {os.getpid()}
+
+
+def is_marked(pid: int, folder: str, leader: int | None) -> bool:
+    """Return whether a process on Linux has a job's marker, or is in the group or session it began with."""
+    if f"{JOB_MARKER}={folder}".encode() in read_raw(f"/proc/{pid}/environ").split(b"\0"):
+        return True
+    with contextlib.suppress(ProcessLookupError):
+        return leader in _groups(pid)
+    return False
 
 
 def _groups(pid: int) -> tuple[int, ...]:
@@ -75,14 +91,14 @@ def _groups(pid: int) -> tuple[int, ...]:
     return (pid, os.getpgid(pid), os.getsid(pid))
 
 
-def _is_marked(process: psutil.Process, folder: str) -> bool:
+def _has_marker(process: psutil.Process, markers: Mapping[str, str]) -> bool:
     # While it becomes another program, a process shows no arguments and then, for a moment, no environment.
     looks = 0
     for _ in range(_EXEC_LOOKS):
         looks += bool(process.cmdline())
         environment = process.environ()
         if environment:
-            return bool(environment.get(JOB_MARKER) == folder)
+            return any(environment.get(name) == value for name, value in markers.items())
         if looks > 1 or process.memory_info().vms == 0:
             break  # it has none, or it is a thread of the kernel
         time.sleep(0.001)
@@ -105,7 +121,7 @@ def _has_parent_in(table: Mapping[int, psutil.Process], pid: int, parents: set[i
 def find_inner(pid: int, layers: int) -> int:
     """Return the process that is this many layers below another, as far as there is one."""
     for _ in range(layers):
-        pid = min(children_of(pid), default=pid)
+        pid = next(iter(_children(pid)), pid)
     return pid
 
 
@@ -119,9 +135,13 @@ def group_of(pid: int) -> int:
         return pid
 
 
-def children_of(pid: int) -> set[int]:
-    """Return the children of the main thread of a process, on Linux."""
-    return {int(child) for child in read_raw(f"/proc/{pid}/task/{pid}/children").split()}
+def own_children() -> set[int]:
+    """Return the children of this process's main thread, on Linux."""
+    return set(_children(os.getpid()))
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in read_raw(f"/proc/{pid}/task/{pid}/children").split()]
 
 
 def read_raw(path: str) -> bytes:
@@ -158,11 +178,9 @@ _FIRST_PIDS = 0xEFFFFFFC
 @cache
 def host() -> str:
     """Return this machine's name."""
-    if sys.platform == "win32":
-        name = os.environ.get("COMPUTERNAME", "")
-    else:
-        name = os.uname().nodename
-    return name.replace("/", "_") or _UNKNOWN
+    import socket
+
+    return socket.gethostname().replace("/", "_") or _UNKNOWN
 
 
 def person() -> str:

@@ -18,15 +18,8 @@ _FIRST_PORT, _PORTS, _RANGES = 20_000, 20, 600
 """All ports of lanes are below those that systems give to outgoing connections."""
 _DEPENDENCIES = frozenset(
     (
-        "node_modules",
-        ".venv",
-        "venv",
-        ".virtualenv",
-        "vendor",
-        "bower_components",
-        "Pods",
-        "elm-stuff",
-        ".yarn",
+        *("node_modules", ".venv", "venv", ".virtualenv", "vendor", "bower_components", "Pods"),
+        *("elm-stuff", ".yarn"),
     )
 )
 _SETTINGS = re.compile(r"\.env(rc|\..+)?|\.npmrc|.*\.local(\..+)?|local\.properties|local_settings\.py")
@@ -81,8 +74,8 @@ def list_shared(home: Path, tree: Path, wanted: Sequence[str] = ()) -> list[str]
 
     What the tree has itself is its own. `wanted` are globs of more that is to be shared.
     """
-    found = dict.fromkeys([*_installed(home), *match(home, wanted)])
-    lacking = [path for path in found if _fits(tree, path, (home / path).is_dir())]
+    found = [*_installed(home), *match(home, wanted)]
+    lacking = [path for path in dict.fromkeys(found) if _fits(tree, path, (home / path).is_dir())]
     files = [path for path in lacking if not (home / path).is_dir()]
     # Where git does not ignore it, a file that marks the place would look like work.
     ignored = list_ignored(tree, files)
@@ -106,11 +99,12 @@ def match(home: Path, globs: Sequence[str]) -> Iterator[str]:
 
 
 def _installed(home: Path) -> Iterator[str]:
-    listed = _ask(home, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    for name in filter(None, listed.split("\0")):
+    said = _ask(home, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    for name in filter(None, said.split("\0")):
         place = home / name.rstrip("/")
-        is_settings = place.is_file() and _SETTINGS.fullmatch(place.name)
-        if not place.is_symlink() and (is_settings or is_dependency(place)):
+        if place.is_symlink():
+            continue
+        if is_dependency(place) or (place.is_file() and _SETTINGS.fullmatch(place.name)):
             yield name.rstrip("/")
 
 
@@ -125,5 +119,5 @@ def _fits(tree: Path, path: str, is_folder: bool) -> bool:
 
 def _ask(folder: Path, *arguments: str) -> str:
     place = find_place(folder)
-    answer = ask_git(place, "-c", "core.quotePath=false", *arguments) if place is not None else b""
-    return answer.decode("utf-8", "surrogateescape")
+    said = ask_git(place, "-c", "core.quotePath=false", *arguments) if place is not None else b""
+    return said.decode("utf-8", "surrogateescape")

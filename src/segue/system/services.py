@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from segue.system.sandbox.isolation import Isolation
+from segue.system.isolation.isolate import Isolation
 
 if TYPE_CHECKING:
     from segue.system.process.processes import Processes

@@ -7,6 +7,7 @@ from typing import Any
 
 from segue.domain.run import Run
 from segue.domain.statement import list_marks, name_level
+from segue.view.lanes import lanes_data
 from segue.view.load import is_lost, state_of
 from segue.view.run import RunView
 from segue.view.task import TaskView
@@ -64,24 +65,9 @@ def run_data(run: Run, view: RunView) -> dict[str, Any]:
         "before": view.before.data,
         "input_tokens": view.usage.input_tokens,
         "cached_tokens": view.usage.cached_tokens,
-        "spent": view.spent_seconds(time.time()),
-        "lanes": lanes_data(view),
+        "spent": view.work.spent_seconds(time.time()),
+        "lanes": lanes_data(view, time.time()),
         "tasks": [task_data(view, task) for task in view.tasks.values()],
-    }
-
-
-def lanes_data(view: RunView) -> dict[str, Any] | None:
-    """Return the lanes; None where the run works on one task at a time."""
-    parallelism = view.parallelism(time.time())
-    if parallelism is None and not view.lanes and not view.waiting:
-        return None
-    return {
-        "at_work": [
-            {"lane": lane, "task": task.key, "state": task.state} for lane, task in view.lanes.items()
-        ],
-        "waiting": len(view.waiting),
-        "collisions": view.collisions,
-        "parallelism": None if parallelism is None else round(parallelism, 2),
     }
 
 

@@ -17,7 +17,7 @@ from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
 from segue.view.before import RedBefore
 from segue.view.task import TaskView, end_state, end_verdict
-from segue.view.time import AGENTS, PROVING, Clock, StepView, total_usage
+from segue.view.work import PROVING, LaunchView, Work, total_usage
 
 _UNDER_WAY = ("running", "parked", "stopped")
 _UNSEEN = (None, "commit", "revise", "aside", "clear", "back")
@@ -32,12 +32,8 @@ class RunView(Struct):
     """The steps before the first task, in runs whose tasks an agent plans."""
     launches: int = 0
     usage: Usage = field(default_factory=Usage)
-    clock: Clock = field(default_factory=Clock)
-    """How long it has worked: at least one step was under way."""
-    spent: dict[str, int] = field(default_factory=lambda: dict.fromkeys((AGENTS, PROVING), 0))
-    """How long agents worked, and how long proving took; of several at once, each counts."""
-    under_way: dict[str, TaskView] = field(default_factory=dict)
-    """The tasks that were begun and have not ended, by key; the planning has an empty one."""
+    work: Work = field(default_factory=Work)
+    """Who works when."""
     fallbacks: int = 0
     searches: int = 0
     plans: int = 0
@@ -66,20 +62,22 @@ class RunView(Struct):
     """The ids of what was said to the process that drives the run."""
     heard: set[int] = field(default_factory=set)
     """What agents have got of it, by the number of its event."""
+    waiting: dict[str, TaskView] = field(default_factory=dict)
+    """The tasks that wait for others that are worked on, by key."""
     lane_count: int = 0
     """How many lanes this session has used so far; 0: it works on one task at a time."""
+    collisions: int = 0
+    """How often work did not fit what others had merged meanwhile."""
     delivery: e.WorkDelivered | None = None
     """What became of the work: a pull request, for example."""
     before: RedBefore = field(default_factory=RedBefore)
     """What the checks said before the first launch."""
     seq: int = 0
     """The number of the last event that was taken into account."""
-    ts: int = 0
-    """When the last event was that changed anything here, in milliseconds since the epoch."""
     asked: bool = False
     """Whether the last session ended because a person has to look, and nobody has continued since."""
-    _steps: dict[str, StepView] = field(default_factory=dict)
-    _reports: list[tuple[TaskView | None, StepView]] = field(default_factory=list)
+    _steps: dict[str, LaunchView] = field(default_factory=dict)
+    _reports: list[tuple[TaskView | None, LaunchView]] = field(default_factory=list)
 
     @classmethod
     def of(cls, titles: Mapping[str, str], events: Iterable[e.Recorded] = ()) -> RunView:
@@ -91,11 +89,13 @@ class RunView(Struct):
 
     def apply(self, recorded: e.Recorded) -> None:
         """Take the next event into account."""
+        kind = type(recorded.event)
         self.seq = recorded.seq
-        fold = _FOLDS.get(type(recorded.event))
+        if kind in _TIMED:
+            self.work.tick(recorded.ts)
+        fold = _FOLDS.get(kind)
         if fold is not None:
             fold(self, recorded.event, recorded)
-            self.ts = max(self.ts, recorded.ts)
 
     @property
     def done(self) -> int:
@@ -105,28 +105,13 @@ class RunView(Struct):
     @property
     def lanes(self) -> dict[int, TaskView]:
         """The tasks that are at work or parked, by their lanes; empty: one task at a time is worked on."""
-        tasks = (task for task in self.under_way.values() if task.state in ("running", "parked"))
+        tasks = (task for task in self.work.under_way.values() if task.state in ("running", "parked"))
         return {task.lane: task for task in sorted(tasks, key=lambda task: task.lane) if task.lane}
 
-    @property
-    def waiting(self) -> dict[str, TaskView]:
-        """The tasks that wait for others that are worked on, by key."""
-        return {task.key: task for task in self.tasks.values() if task.waits_for}
-
-    @property
-    def collisions(self) -> int:
-        """How often work did not fit what others had merged meanwhile."""
-        return sum(task.collisions for task in self.tasks.values())
-
-    def parallelism(self, now: float) -> float | None:
-        """Return how many tasks were worked on at a time, on average; None where there are no lanes."""
-        in_lanes = [task.clock.seconds(now) for task in self.tasks.values() if task.lane]
-        return sum(in_lanes) / self.seconds(now) if in_lanes and self.seconds(now) else None
-
     def close(self, state: RunState) -> RunView:
-        """Show what was under way as stopped, and stop the clocks, when nobody works on the run."""
+        """Show what was under way as stopped, and stop the clock, when nobody works on the run."""
         if state not in (RunState.RUNNING, RunState.PARKED):
-            self._stop(self.ts)
+            self.work.end_session(self.work.clock or 0)
             for task in self.tasks.values():
                 if task.state in ("running", "parked"):
                     task.state = "stopped"
@@ -134,19 +119,12 @@ class RunView(Struct):
 
     def seconds(self, now: float) -> float:
         """Return how long the run has worked, with the time since the last event while it works."""
-        return self.clock.seconds(now)
-
-    def spent_seconds(self, now: float) -> dict[str, float]:
-        """Return how long agents worked and proving took until now, in seconds."""
-        spent = dict(self.spent)
-        for step in self._steps.values():
-            if step.began is not None and step.kind:
-                spent[step.kind] += max(0, round(now * 1000) - step.began)
-        return {kind: ms / 1000 for kind, ms in spent.items()}
+        since = max(0.0, now * 1000 - self.work.clock) if self.work.clock is not None else 0.0
+        return (self.work.ms + since) / 1000
 
     def describe_spent(self, now: float) -> str:
         """Say how long agents worked and how long proving took; empty where nothing was proven."""
-        spent = self.spent_seconds(now)
+        spent = self.work.spent_seconds(now)
         if not spent[PROVING]:
             return ""
         return ", ".join(f"{kind} {format_duration(seconds)}" for kind, seconds in spent.items())
@@ -160,7 +138,10 @@ class RunView(Struct):
 
     def task_seconds(self, task: TaskView, now: float) -> float | None:
         """Return how long a task was worked on until now."""
-        return None if task.started is None else task.clock.seconds(now)
+        if task.started is None:
+            return None
+        since = self.work.since(task)
+        return (task.work_ms + (max(0.0, now * 1000 - since) if since is not None else 0.0)) / 1000
 
     def _task(self, key: str, title: str = "") -> TaskView:
         task = self.tasks.get(key)
@@ -180,47 +161,26 @@ class RunView(Struct):
         return None
 
     def _session(self, event: e.RunStarted | e.RunResumed, at: e.Recorded) -> None:
-        last_seen = event.last_seen if isinstance(event, e.RunResumed) else None
-        self._stop(max(self.ts, min(last_seen or 0, at.ts)))
-        for task in self.under_way.values():
+        if isinstance(event, e.RunResumed) and self.work.clock is not None and event.last_seen is not None:
+            self.work.tick(min(event.last_seen, at.ts))
+        for task in self.work.under_way.values():
             if task.state in _UNDER_WAY:
                 task.state = "pending"
-        for task in self.tasks.values():
+        for task in self.waiting.values():
             task.waits_for, task.waits_why = (), ""
-        self.under_way.clear()
+        self.waiting.clear()
         self.lane_count = 0
+        self.work.begin_session(at.ts)
         self.isolation = e.join_isolation(self.isolation, event.isolation)
         self.asked = False
 
     def _ended(self, event: e.RunEnded, at: e.Recorded) -> None:
-        for task in self.under_way.values():
+        for task in self.work.under_way.values():
             if task.state in _UNDER_WAY:
                 task.state = "parked" if event.state == RunState.PARKED else "stopped"
         self.waits.clear()
         self.asked = event.state == RunState.NEEDS_HUMAN
-        self._stop(at.ts)
-
-    def _stop(self, ts: int, prefix: str = "") -> None:
-        """End what is under way, of one task or of all."""
-        for name, step in self._steps.items():
-            if step.began is not None and name.startswith(prefix):
-                self._end_step(name, step, ts)
-
-    def _begin_step(self, name: str, step: StepView, ts: int) -> None:
-        step.began = ts
-        for clock in self._clocks(name):
-            clock.begin(name, ts)
-
-    def _end_step(self, name: str, step: StepView, ts: int) -> None:
-        if step.began is not None and step.kind:
-            self.spent[step.kind] += max(0, ts - step.began)
-        step.began = None
-        for clock in self._clocks(name):
-            clock.end(name, ts)
-
-    def _clocks(self, step: str) -> tuple[Clock, ...]:
-        task = self._owner(step)
-        return (self.clock,) if task is None else (self.clock, task.clock)
+        self.work.end_session(at.ts)
 
     def _wait_began(self, event: e.WaitBegan, at: e.Recorded) -> None:
         self.waits[event.service] = (at.ts, event)
@@ -228,34 +188,43 @@ class RunView(Struct):
     def _wait_ended(self, event: e.WaitEnded, _at: e.Recorded) -> None:
         self.waits.pop(event.service, None)
 
-    def _parked(self, event: e.RunParked, _at: e.Recorded) -> None:
+    def _parked(self, event: e.RunParked, at: e.Recorded) -> None:
         if event.task in self.tasks:
             task = self.tasks[event.task]
             task.state, task.wake = "parked", event.until
+        self.work.park(event.task, at.ts)
 
     def _task_started(self, event: e.TaskStarted, at: e.Recorded) -> None:
         task = self._task(event.task, event.title)
         task.started = task.started or at.ts
         task.ended = task.proof = task.measured = None
         task.blocked_by = ()
-        task.waits_for, task.waits_why = (), ""
+        self._wait_no_more(task)
         task.kind, task.state, task.reason, task.lane = event.kind, "running", "", event.lane
         self.lane_count = max(self.lane_count, event.lane)
-        if not task.lane:
-            self._stop(at.ts, "task/")
-            self.under_way.clear()
-        self.under_way.pop("", None)
-        self.under_way[task.key] = task
+        self.work.begin(task, at.ts, event.after, event.why)
 
     def _task_waiting(self, event: e.TaskWaiting, _at: e.Recorded) -> None:
         task = self._task(event.task)
-        task.waits_for, task.waits_why = event.by, event.why
+        if event.by:
+            task.waits_for, task.waits_why = event.by, event.why
+            self.waiting[task.key] = task
+        else:
+            self._wait_no_more(task)
+
+    def _wait_no_more(self, task: TaskView) -> None:
+        task.waits_for, task.waits_why = (), ""
+        self.waiting.pop(task.key, None)
 
     def _task_merged(self, event: e.TaskMerged, _at: e.Recorded) -> None:
         self._task(event.task).merged = event.commit
 
-    def _task_collided(self, event: e.TaskCollided, _at: e.Recorded) -> None:
-        self._task(event.task).collisions += 1
+    def _task_collided(self, event: e.TaskCollided, at: e.Recorded) -> None:
+        task = self._task(event.task)
+        task.collisions += 1
+        self.collisions += 1
+        why = f"a collision with {', '.join(event.tasks) or 'new commits'}: {event.reason}"
+        self.work.collide(task, at.ts, event.then != "human", why)
 
     def _gate_reached(self, event: e.GateReached, at: e.Recorded) -> None:
         self.gate, self.gate_ts = event.task, at.ts
@@ -280,7 +249,7 @@ class RunView(Struct):
 
     def _task_blocked(self, event: e.TaskBlocked, _at: e.Recorded) -> None:
         task = self._task(event.task, event.title)
-        task.waits_for, task.waits_why = (), ""
+        self._wait_no_more(task)
         task.state, task.blocked_by = "blocked", event.by
         task.reason = f"waits for {', '.join(event.by)}: {event.why}"
 
@@ -289,7 +258,7 @@ class RunView(Struct):
             return
         task = self._task(event.task)
         task.blocked_by = ()
-        task.waits_for, task.waits_why = (), ""
+        self._wait_no_more(task)
         task.state, task.reason = ("skipped" if event.skipped else "done"), event.reason
         task.proof = None if event.skipped else accept(task.measured, event.by)
         if task.verdict == Result.PASS:
@@ -317,9 +286,8 @@ class RunView(Struct):
             self.comments.pop(event.task, None)
             self.branch = event.branch
             task.verdict = end_verdict(event, task.verdict)
-        task.waits_for, task.waits_why = (), ""
-        self._stop(at.ts, f"task/{task.key}/")
-        self.under_way.pop(task.key, None)
+        self._wait_no_more(task)
+        self.work.end(task, at.ts)
 
     def _repeat_later(self, task: TaskView) -> None:
         shown = task.proof is not None and any(check.scenario and not check.of for check in task.proof.checks)
@@ -331,34 +299,41 @@ class RunView(Struct):
     def _step_started(self, event: e.StepStarted, at: e.Recorded) -> None:
         if event.phase == "sleep" or _is_decision(at):  # nobody works
             return
+        self.work.tick(at.ts)
         name = f"{event.agent}:{event.model}" if event.model else event.agent or ""
-        step = self._steps[at.step or ""] = StepView(event.phase or "", name, event.proves)
+        step = self._steps[at.step or ""] = LaunchView(event.phase or "", name, event.proves)
         task = self._owner(at.step)
         # The exam is written beside the work; what the task is seen to do is the work.
-        is_beside = task is not None and bool(event.agent) and bool(task.clock.steps)
-        self._begin_step(at.step or "", step, at.ts)
+        is_beside = task is not None and bool(event.agent) and self.work.is_busy(f"task/{task.key}/")
+        self.work.begin_step(at.step or "", step)
         if task is None or event.phase in _UNSEEN or is_beside:
             return
+        self.work.unpause(task, at.ts)
+        if event.phase == "merge":
+            self.work.begin_merge(task, at.ts)
         task.phase = event.phase or task.phase
         task.agent = name or task.agent
         if task is self.planning and task.started is None:
             task.started, task.state = at.ts, "running"
-            self.under_way[""] = task
+            self.work.begin(task, at.ts)
 
     def _step_adopted(self, _event: e.StepAdopted, at: e.Recorded) -> None:
         step = self._steps.get(at.step or "")
         if step is not None:
-            self._begin_step(at.step or "", step, at.ts)
+            self.work.begin_step(at.step or "", step)
 
     def _step_ended(self, event: e.StepEnded, at: e.Recorded) -> None:
         if _is_decision(at):
             return
-        if (step := self._steps.get(at.step or "")) is not None:
-            self._end_step(at.step or "", step, at.ts)
+        self.work.tick(at.ts)
+        self.work.end_step(at.step or "")
         task = self._owner(at.step)
         if task is not None and task.state == "parked":
             task.state, task.wake = "running", None
-        if task is self.planning and task is not None and task.key in self.under_way:
+            self.work.wake(task, at.ts)
+        if task is not None and (at.step or "").split("/")[2] == "merge":
+            self.work.end_merge(task, at.ts)
+        if task is self.planning and task is not None and task.key in self.work.under_way:
             task.state, task.ended = ("done" if event.ok else "needs_human"), at.ts
 
     def _agent_started(self, event: e.AgentStarted, at: e.Recorded) -> None:
@@ -379,7 +354,7 @@ class RunView(Struct):
             task.verdict = None
 
     def _agent_ended(self, event: e.AgentEnded, at: e.Recorded) -> None:
-        step = self._steps.setdefault(at.step or "", StepView())
+        step = self._steps.setdefault(at.step or "", LaunchView("", ""))
         if event.failure is not None and event.failure.until is not None:
             self.limits[step.agent] = event.failure.until
         first, step.usage = step.usage is None, event.usage or Usage()
@@ -414,11 +389,12 @@ class RunView(Struct):
     def _tampered(self, event: e.Tampered, _at: e.Recorded) -> None:
         self._task(event.task).tampering += len(event.findings)
 
-    def _committed(self, event: e.Committed, _at: e.Recorded) -> None:
+    def _committed(self, event: e.Committed, at: e.Recorded) -> None:
         task = self._task(event.task)
         task.commit = event.commit
         if task.lane:
             task.phase = "merge"  # unless another phase follows
+            self.work.pause(task, at.ts)
 
     def _kept(self, event: e.WorkKept, _at: e.Recorded) -> None:
         self._task(event.task).kept = event.ref or None
@@ -444,7 +420,7 @@ def _is_decision(at: e.Recorded) -> bool:
 
 
 _Fold = Callable[[RunView, Any, e.Recorded], None]
-_FOLDS: dict[type[e.Event], _Fold] = {
+_TIMED: dict[type[e.Event], _Fold] = {
     e.RunEnded: RunView._ended,
     e.RunParked: RunView._parked,
     e.TaskStarted: RunView._task_started,
@@ -459,6 +435,11 @@ _FOLDS: dict[type[e.Event], _Fold] = {
     e.PlanRevised: RunView._plan_revised,
     e.AgentReplaced: RunView._replaced,
     e.SearchDone: RunView._searched,
+    e.DiagnosticRun: lambda _view, _event, _at: None,
+}
+"""Events up to which the time since the last one counts as work."""
+_FOLDS: dict[type[e.Event], _Fold] = {
+    **_TIMED,
     e.RunStarted: RunView._session,
     e.RunResumed: RunView._session,
     e.WaitBegan: RunView._wait_began,

@@ -10,7 +10,6 @@ from segue.domain.proof import Proof
 from segue.domain.statement import describe_proof, name_level
 from segue.domain.task import TaskKind
 from segue.domain.verdict import Result
-from segue.view.time import Clock
 
 
 def is_pass(proof: Proof) -> bool:
@@ -51,6 +50,8 @@ class TaskView(Struct):
     """How often its work did not fit what others had merged meanwhile."""
     merged: str | None = None
     """What the branch of the run was at when it had this task's work."""
+    merge_seconds: float = 0.0
+    """How long merging it took."""
     stuck: str = ""
     """What its agent does over and over, while it seems stuck."""
     reason: str = ""
@@ -71,13 +72,13 @@ class TaskView(Struct):
     usage: Usage = field(default_factory=Usage)
     over_budget: str = ""
     """By how much it used more than a cap allows; empty: it did not."""
-    clock: Clock = field(default_factory=Clock)
-    """How long it was worked on: at least one of its steps was under way."""
+    work_ms: int = 0
+    """Time spent working on it: not between sessions, not while waiting for a usage limit."""
 
     @property
     def seconds(self) -> float | None:
         """How long it was worked on; None before it began."""
-        return None if self.started is None else self.clock.ms / 1000
+        return None if self.started is None else self.work_ms / 1000
 
     @property
     def conclusion(self) -> str:

@@ -12,7 +12,7 @@ from msgspec import ValidationError
 
 from segue.domain.errors import SegueError
 from segue.domain.events import PatchMade, read_event
-from segue.domain.kinds import TEST_FILE
+from segue.domain.kind_words import TEST_FILE
 from segue.domain.results import Output, read_as
 from segue.domain.run import Run
 from segue.domain.workspace import split_diff
@@ -138,7 +138,7 @@ def _describe_file(path: str, text: str) -> dict[str, Any]:
     return {
         "path": path,
         "lines": [*({"kind": "meta", "text": line} for line in lines[:first]), *numbered],
-        "test": TEST_FILE.search(path) is not None,
+        "test": TEST_FILE.search(f" {path}") is not None,
         "change": next((change for word, change in _CHANGES.items() if f"\n{word}" in head), "changed"),
         "added": sum(line["kind"] == "add" for line in numbered),
         "removed": sum(line["kind"] == "del" for line in numbered),

@@ -13,9 +13,8 @@ from msgspec import Struct
 from segue.domain.amounts import describe_until
 from segue.domain.errors import SegueError
 from segue.domain.events import PLAN_GATE
-from segue.domain.exits import is_question
+from segue.domain.question import is_question
 from segue.domain.run import USUAL_RUNS, Run, RunKind, RunState
-from segue.domain.statement import list_doubts
 from segue.runtime.comments import read_plan_text
 from segue.runtime.sources import load_run_app
 from segue.system.files import read_start
@@ -49,13 +48,11 @@ class InboxKind(StrEnum):
     """The run waits for a usage limit, or for a service."""
     DELIVERY = "delivery"
     """The work is proposed, or is on a branch of its own."""
-    LOOK = "look"
-    """A task is done, but something about its proof is weaker than it looks."""
 
     @property
     def is_information(self) -> bool:
         """True for what needs no decision in Segue."""
-        return self in (InboxKind.LIMIT, InboxKind.DELIVERY, InboxKind.LOOK)
+        return self in (InboxKind.LIMIT, InboxKind.DELIVERY)
 
 
 class InboxItem(Struct, frozen=True, kw_only=True):
@@ -79,7 +76,7 @@ def list_waiting(run: Run, view: RunView) -> list[InboxItem]:
     if state in ACTIVE:
         return [*_list_tasks(view), *_list_limits(run, view)]
     if state is RunState.DONE:
-        return [*_list_doubts(view), *_list_deliveries(run, view)]
+        return list(_list_deliveries(run, view))
     if state is RunState.STOPPED:
         return list(_list_tasks(view))
     if state not in (RunState.NEEDS_HUMAN, RunState.FAILED):
@@ -96,12 +93,6 @@ def _list_tasks(view: RunView) -> Iterator[InboxItem]:
         if task.state == "needs_human":
             since = task.ended or task.started or 0
             yield InboxItem(kind=InboxKind.TASK, task=task.key, why=task.reason, since=since)
-
-
-def _list_doubts(view: RunView) -> Iterator[InboxItem]:
-    for task in view.tasks.values():
-        for doubt in list_doubts(task.proof) if task.proof is not None else ():
-            yield InboxItem(kind=InboxKind.LOOK, task=task.key, why=f"{doubt}.", since=task.ended or 0)
 
 
 def _make_gate(run: Run, view: RunView, gate: str) -> InboxItem:
@@ -162,7 +153,8 @@ _KINDS = (*USUAL_RUNS, RunKind.CONVERSATION)
 
 _RUNS = f"""SELECT r.id FROM orchestrator_runs r
  WHERE {select_kinds(_KINDS)} AND r.updated > ?
- AND r.state IN ('needs_human', 'failed', 'running', 'parked', 'queued', 'stopped', 'done')
+ AND (r.state IN ('needs_human', 'failed', 'running', 'parked', 'queued', 'stopped')
+      OR (r.state = 'done' AND r.spec->>'worktree' IS NOT NULL))
  AND (r.spec->>'origin' IS NOT NULL OR NOT EXISTS (
      SELECT 1 FROM orchestrator_runs n WHERE n.source_key = r.source_key AND n.created > r.created))
  ORDER BY r.updated DESC LIMIT {MOST}"""  # noqa: S608

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from segue.domain.run import Run
-from segue.view.data import lanes_data
+from segue.view.lanes import lanes_data
 from segue.view.run import RunView
 from segue.web.live import find_last_event, make_line
 
@@ -20,7 +20,7 @@ _RECENT = 400
 def query_lanes(store: Store, run: Run, view: RunView, going: bool, size: int) -> dict[str, Any] | None:
     """Return what a page of `size` tasks shows of the lanes; None where one task at a time is worked on."""
     now = time.time()
-    data = lanes_data(view)
+    data = lanes_data(view, now)
     if data is None:
         return None
     rows = _list_rows(store, run, view, now) if going else []

@@ -67,10 +67,10 @@ def _load_view(store: Store, run: Run, views: VersionedCache[RunView]) -> RunVie
     version, before = views.look(run.id)
     if before is None or state not in AT_WORK or not isinstance(version, tuple) or version[1] not in AT_WORK:
         return load_view(store, run)
+    work = copy(before.work)
+    work.under_way, work.stretches = dict(work.under_way), list(work.stretches)
     view = copy(before)
-    view.clock, view.spent = copy(before.clock), dict(before.spent)
-    view.clock.steps = set(before.clock.steps)
-    view.tasks, view.under_way = dict(before.tasks), dict(before.under_way)
+    view.work, view.tasks, view.waiting = work, dict(view.tasks), dict(view.waiting)
     view.waits, view.comments = dict(view.waits), dict(view.comments)
     view.said, view.heard = set(view.said), set(view.heard)
     for event in store.events(run.id, before.seq, kinds=FOLDED):
@@ -109,7 +109,7 @@ def describe_usage(view: RunView) -> dict[str, Any]:
         "tokens": usage.tokens,
         "cost_usd": usage.cost_usd,
         "seconds": view.seconds(time.time()),
-        "spent": view.spent_seconds(time.time()),
+        "spent": view.work.spent_seconds(time.time()),
     }
 
 

@@ -144,7 +144,7 @@ def estimate_left(view: RunView, now: float) -> dict[str, Any] | None:
     left, whose mean is known from those that ended. One at work for longer than any of them may need as much
     again.
     """
-    ended = [task.clock.ms / 1000 for task in view.tasks.values() if task.state == "done" and task.clock.ms]
+    ended = [task.work_ms / 1000 for task in view.tasks.values() if task.state == "done" and task.work_ms]
     left = [task for task in view.tasks.values() if task.state in ("pending", "running", "parked")]
     if len(ended) < _FEWEST or not left:
         return None

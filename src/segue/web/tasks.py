@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from segue.domain.errors import SegueError
-from segue.domain.exits import is_question
+from segue.domain.question import is_question
 from segue.domain.run import Run
 from segue.reports.card.build import build_cards, read_findings
 from segue.reports.card.card import CheckCard, ProofCard

@@ -37,7 +37,7 @@ class Bridge:
         lines = [f"{name} = {_toml(value)}" for name, value in given.items()]
         self.place.config(
             f'agent = "cursor-cloud"\n[agents.cursor-cloud]\nbase_url = "{self.url}"\npoll_interval = 0.2\n'
-            "[bridge]\n" + "\n".join(lines) + "\n"
+            "retry_pause = 0.05\n[bridge]\n" + "\n".join(lines) + "\n"
         )
 
     def script(self, *entries: dict[str, Any]) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.place import DEADLINE, Place, until
-from tests.features.notify.servers import webhook
 
 AGENT = """
 import os, pathlib, sys, time
@@ -167,16 +166,15 @@ def test_actions_go_to_the_relay_and_every_outcome_is_told(relay: LocalBridge) -
 
 
 def test_reminders_survive_and_are_sent_to_agent_and_people(local: LocalBridge) -> None:
-    with webhook() as hook:
-        local.configure(f'[notify]\nurls = ["{hook.url}"]')
-        local.replies("REMIND: in 2s, look at the build")
-        done = local.run()
-        assert "next reminder" in done.stderr
-        [listed] = local.place.json("bridge", "list")
-        assert listed["state"] == "parked"
-        assert listed["wake"]
-        local.place.segue("bridge", "resume", "last", "--wait-reminders")
-        assert "look at the build" in str(hook.json())
+    local.configure("[notify.terminal]\nenabled = true")
+    local.replies("REMIND: in 2s, look at the build")
+    done = local.run()
+    assert "next reminder" in done.stderr
+    [listed] = local.place.json("bridge", "list")
+    assert listed["state"] == "parked"
+    assert listed["wake"]
+    done = local.place.segue("bridge", "resume", "last", "--wait-reminders")
+    assert "look at the build" in done.stderr
     assert "status=due" in local.asked()[1]
     assert "look at the build" in local.asked()[1]
     assert local.place.json("bridge", "list")[0]["state"] == "done"

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from segue.domain.events import AgentStarted
 from segue.domain.run import RunKind, RunSpec
-from segue.features.bridge.completion import sign
 from segue.features.bridge.conversations import KIND
 from segue.features.bridge.webhooks import (
     _pass_on,
@@ -26,6 +25,7 @@ from segue.features.bridge.webhooks import (
     parse_delivery,
     store_delivery,
 )
+from segue.features.notify.webhook import sign
 from segue.store import connect
 from segue.system.http.client import HttpClient, HttpPolicy
 

@@ -15,7 +15,11 @@ RECORDED = "SELECT id FROM orchestrator_signals WHERE topic = 'notification'"
 def configured(place: Place, hook: Hook, script: str, more: str = "") -> None:
     place.script(script)
     text = (place.root / "segue.toml").read_text()
-    (place.root / "segue.toml").write_text(f'{text}\n[notify]\nurls = ["{hook.url}"]\n{more}')
+    (place.root / "segue.toml").write_text(f'{text}\n[notify.webhook]\nurl = "{hook.url}"\n{more}')
+
+
+def sent(hook: Hook) -> list[tuple[str, str]]:
+    return [(body["kind"], body["title"]) for body in hook.json()]
 
 
 def test_a_task_that_needs_a_human_is_reported_once_and_not_again_by_the_run(tmp_path: Path) -> None:
@@ -23,10 +27,12 @@ def test_a_task_that_needs_a_human_is_reported_once_and_not_again_by_the_run(tmp
     with webhook() as hook:
         configured(place, hook, '[[on]]\nsay = "I claim to be done."\n')
         place.segue("run", "plan.md", "--fail-fast", code=3)
-        assert hook.titles() == ["Segue: Task 1 (Write one.) needs a human"]
-        assert "segue resume" in hook.json()[0]["message"]
+        assert [kind for kind, _ in sent(hook)] == ["needs_human"]
+        said = hook.json()[0]
+        assert said["title"].startswith("Task 1")
+        assert "segue resume" in said["message"]
         place.segue("resume", code=3)
-        assert len(hook.bodies) == 2
+        assert [kind for kind, _ in sent(hook)] == ["needs_human"] * 2
 
 
 LIMIT = "You've hit your usage limit. Try again in 2 hours."
@@ -48,7 +54,7 @@ def test_a_notification_that_a_kill_prevented_is_sent_after_the_resume(tmp_path:
     place = Place.make(tmp_path)
     with webhook() as hook:
         hook.statuses = [503]
-        configured(place, hook, f'[[on]]\nlimit = "{LIMIT}"\n', more='on = ["parked"]\n')
+        configured(place, hook, f'[[on]]\nlimit = "{LIMIT}"\n', more='\n[notify]\non = ["parked"]\n')
         process = start_parked(place, "run", "plan.md")
         until(lambda: hook.bodies, "the first attempt to send")
         end(process)
@@ -59,6 +65,7 @@ def test_a_notification_that_a_kill_prevented_is_sent_after_the_resume(tmp_path:
         until(lambda: place.rows(RECORDED), "the notification to be recorded")
         end(process)
         assert len(hook.bodies) == failed + 1
+        assert len({body["id"] for body in hook.json()}) == 1
 
 
 def parked(place: Place) -> bool:
@@ -68,23 +75,24 @@ def parked(place: Place) -> bool:
         return False
 
 
-def test_the_command_tries_each_address(tmp_path: Path) -> None:
+def test_the_command_tries_each_notifier(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
-    assert "No address" in place.segue("notify", "test", code=2).stderr
+    assert "No notifier" in place.segue("notify", "test", code=2).stderr
     with webhook() as hook:
-        place.env["SEGUE_NOTIFY__URLS"] = json.dumps([hook.url])
-        assert place.json("notify", "test") == [{"address": "1 (JSON)", "ok": True, "problem": ""}]
-        assert hook.titles() == ["Segue: this is a test"]
-        hook.statuses = [500]
-        assert "did not take" in place.segue("notify", "test", code=1).stdout
+        place.env["SEGUE_NOTIFY__WEBHOOK__URL"] = hook.url
+        assert place.json("notify", "test") == [{"notifier": "webhook", "ok": True, "problem": ""}]
+        assert sent(hook) == [("test", "this is a test")]
+        place.env["SEGUE_NOTIFY__DESKTOP__ENABLED"] = "true"
+        place.env["PATH"] = str(tmp_path)
+        done = place.segue("notify", "test", code=1)
+        assert "notify-send cannot be found" in done.stdout
 
 
-def test_an_address_is_neither_stored_nor_shown(tmp_path: Path) -> None:
+def test_the_address_of_the_webhook_is_not_stored(tmp_path: Path) -> None:
     place = Place.make(tmp_path)
     with webhook() as hook:
         place.script('[[on]]\nwrite = { "f{task}" = "x" }\n')
-        place.env["SEGUE_NOTIFY__URLS"] = json.dumps([hook.url])
-        place.segue("run", "plan.md")
-        assert hook.titles() == [f"Segue: Run {place.last_run()}: done"]
-        assert not [row for row in place.rows("SELECT * FROM orchestrator_runs") if "secret-part" in str(row)]
-        assert "secret-part" not in place.segue("config", "list").stdout
+        place.segue("run", "plan.md", SEGUE_NOTIFY__WEBHOOK__URL=hook.url)
+        assert sent(hook) == [("run_finished", f"Run {place.last_run()}: done")]
+    assert not [row for row in place.rows("SELECT * FROM orchestrator_runs") if "secret-part" in str(row)]
+    assert "secret-part" not in place.segue("config", "list", SEGUE_NOTIFY__WEBHOOK__URL=hook.url).stdout

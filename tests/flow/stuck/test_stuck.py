@@ -21,10 +21,11 @@ class Watched:
     """A launch that is played to a watch, whose clock is that of the events."""
 
     def __init__(self, adopted: bool = False, patience: float = _PATIENCE) -> None:
+        self.said: list[str] = []
         self.heard: list[tuple[float, AgentStuck]] = []
         self._moment = Moment(0, None, "")
         self.watch = StuckWatch(
-            StuckRule(adopted), "3", patience, self._emit, self._look, lambda: self._moment.at
+            StuckRule(adopted), "3", patience, self._emit, self._look, self._tell, lambda: self._moment.at
         )
 
     def play(self, moments: list[Moment]) -> float | None:
@@ -45,6 +46,10 @@ class Watched:
     async def _look(self) -> str:
         return self._moment.tree
 
+    async def _tell(self, text: str) -> bool:
+        self.said.append(text)
+        return True
+
 
 def _named(kind: str) -> list[object]:
     return [pytest.param(twin, id=twin["name"]) for twin in TWINS if twin["is"] == kind]
@@ -58,7 +63,7 @@ def test_honest_work_is_never_ended(twin: Twin) -> None:
 
 
 @pytest.mark.parametrize("twin", _named("stuck"))
-def test_a_circle_is_noticed_once_and_ended(twin: Twin) -> None:
+def test_a_circle_is_noticed_told_once_and_ended(twin: Twin) -> None:
     launch = Watched()
     moments = list(play(twin))
     ended = launch.play(moments)
@@ -72,6 +77,8 @@ def test_a_circle_is_noticed_once_and_ended(twin: Twin) -> None:
     steps = len(twin["moves"])
     # Three rounds of a circle are needed, however long one takes.
     assert noticed - moments[0].at <= max(_MINUTE, 4 * steps * 1.5 * _TURN)
+    assert len(launch.said) == 1
+    assert event.reason in launch.said[0]
     assert ended is not None
     assert ended - noticed >= _PATIENCE
     assert launch.watch.failure is not None
@@ -86,11 +93,13 @@ def _calls(count: int, begin: float = 0.0, name: str = "make", seconds: float = 
     ]
 
 
-def test_a_launch_that_finds_something_new_is_left_alone() -> None:
+def test_who_finds_something_new_is_left_alone_and_told_no_second_time() -> None:
     launch = Watched()
     ended = launch.play([*_calls(20), *_calls(1, 100, "ls"), *_calls(20, 105, "ls")])
     assert ended is None
     assert [bool(event.reason) for _, event in launch.heard] == [True, False, True]
+    assert [event.told for _, event in launch.heard] == [True, False, True]
+    assert len(launch.said) == 1
 
 
 def test_who_begins_a_long_build_after_a_circle_is_not_ended() -> None:

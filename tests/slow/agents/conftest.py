@@ -163,10 +163,16 @@ def make_real(name: str, root: Path, model: Model) -> Real:
     for key in [key for key in place.env if key.startswith(_VENDORS)]:
         del place.env[key]
     place.env |= environment(name, model.url, root.parent)
-    options = (
-        f'pass_env = ["SIM_KEY"]\nconfig = {json.dumps(provider(model.url))}\n' if name == "codex" else ""
-    )
+    options = {
+        "claude": "max_retries = 1\n",
+        "codex": f'pass_env = ["SIM_KEY"]\noffline_grace = 1\nconfig = {json.dumps(provider(model.url))}\n',
+        # Time to store the session on a busy machine before it is terminated.
+        "gemini": "end_grace = 10\n",
+        "opencode": "end_grace = 10\nretry_grace = 1\n",
+        "copilot": "end_grace = 10\nretry_grace = 1\n",
+        "qwen": "end_grace = 10\nretry_grace = 1\n",
+    }
     models = {"codex": 'model = "gpt-5.5"\n', "gemini": 'model = "gemini-2.5-pro"\n'}
     limits = "[limits]\nattempts = 1\nkill_grace = 0.5\n"
-    place.config(f'agent = "{name}"\n{models.get(name, "")}{limits}[agents.{name}]\n{options}')
+    place.config(f'agent = "{name}"\n{models.get(name, "")}{limits}[agents.{name}]\n{options[name]}')
     return Real(name, place, model)

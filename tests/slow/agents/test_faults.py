@@ -89,7 +89,7 @@ def test_program_is_adopted_after_a_kill(real: Real) -> None:
     assert list(processes_with(marker)) == []
 
 
-@pytest.mark.parametrize("real", ["claude", "gemini"], indirect=True)
+@pytest.mark.parametrize("real", ["claude", "codex", "gemini", "opencode"], indirect=True)
 def test_stop_ends_a_command_of_an_agent_whose_run_was_killed(real: Real) -> None:
     endless = real.shell(f"touch {real.place.repo}/begun; tail -f /dev/null")
     real.model.plays({"times": 1, "tool_calls": [endless]}, {"reply": "Never said."})

@@ -72,3 +72,19 @@ def test_every_lane_gets_its_work_onto_the_branch_once(repo: Path) -> None:
     assert sorted(names) == sorted(map(str, range(len(works))))
     git(repo, "fsck", "--strict")
     assert not list((repo / ".git").rglob("*.lock"))
+
+
+def test_a_gc_that_never_rests_takes_nothing_away(repo: Path) -> None:
+    base = git(repo, "rev-parse", "HEAD")
+    git(repo, "branch", RUN)
+    works = [commit(repo, base, {f"folder/{number % 4}/{number}": b"work\n"}) for number in range(8)]
+    loop = "while test ! -e done; do git gc --quiet --prune=now; done 2> /dev/null"
+    collector = subprocess.Popen(["sh", "-c", loop], cwd=repo, start_new_session=True)
+    try:
+        for work in works:
+            start(repo, work).wait(DEADLINE)
+    finally:
+        (repo / "done").touch()
+        collector.wait(DEADLINE)
+    assert len(git(repo, "ls-tree", "-r", "--name-only", f"{RUN}:folder").split()) == len(works)
+    git(repo, "fsck", "--strict")

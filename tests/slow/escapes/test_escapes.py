@@ -17,6 +17,7 @@ from tests.slow.escapes.cases.programs import PROGRAMS
 from tests.slow.escapes.cases.repositories import REPOSITORIES
 from tests.slow.escapes.cases.settings import SETTINGS
 from tests.slow.escapes.cases.shown import SHOWN
+from tests.slow.escapes.cases.views import VIEWS
 from tests.slow.escapes.escape import Escape
 from tests.slow.escapes.scene import REPOSITORY, find_means, set_scene
 
@@ -28,6 +29,7 @@ ESCAPES = (
     *FILES,
     *SETTINGS,
     *PROCESSES,
+    *VIEWS,
     *LANES,
     *LATER,
 )

@@ -15,12 +15,12 @@ import pytest
 
 from segue.domain.events import NOT_ISOLATED
 from tests.cli.place import PLAN, Place
-from tests.isolation.means import needs, without_landlock, without_program
+from tests.isolation.means import needs, without_means, without_program
 
 QUESTION = "Let agents work without a sandbox on this machine (asked once)?"
 AGENT = "import pathlib, sys; sys.stdin.read(); pathlib.Path('work.txt').write_text('done')"
 
-pytestmark = needs("landlock")
+pytestmark = needs("namespaces")
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def segue(place: Place, *words: str, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
-    command = without_landlock(place.command(*words))
+    command = without_means(place.command(*words))
     done = subprocess.run(
         command, cwd=place.repo, env={**place.env, **env}, capture_output=True, text=True, check=False
     )
@@ -47,7 +47,7 @@ def at_terminal(place: Place, typed: str, *words: str) -> tuple[int, str]:
     ours, theirs = pty.openpty()
     os.write(ours, typed.encode())
     process = subprocess.Popen(
-        without_landlock(place.command(*words)),
+        without_means(place.command(*words)),
         cwd=place.repo,
         env={**place.env, "TERM": "xterm"},
         stdin=theirs,

@@ -1,4 +1,4 @@
-"""An agent that tries everything to get out of each sandbox achieves what the table of the guide says."""
+"""An agent that tries everything to get out, in every sandbox: it achieves exactly what the table says."""
 
 from __future__ import annotations
 
@@ -18,43 +18,17 @@ from typing import Any
 
 import pytest
 
-from segue.system.sandbox.places import is_temporary
+from segue.system.isolation.places import is_temporary
 from tests.cli.place import PLAN, Place, processes_with
+from tests.isolation.homes import CREDENTIALS, WORD, make_home
+from tests.isolation.limits import ATTEMPTS, NOT_STOPPED
 from tests.isolation.means import each
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 HOSTILE = Path(__file__).with_name("hostile.py")
 RUN = Path("/run")
 
-CREDENTIALS = (
-    *(".ssh/id_ed25519", ".netrc", ".git-credentials", ".config/gh/hosts.yml", ".aws/credentials"),
-    *(".kube/config", ".docker/config.json", ".npmrc", ".pypirc", ".cargo/credentials.toml"),
-    *(".m2/settings.xml", ".local/share/keyrings/login.keyring", ".pgpass", ".bash_history"),
-    *(".mozilla/firefox/x.default/logins.json", ".codex/auth.json", ".claude/.credentials.json"),
-)
-ATTEMPTS = (
-    *("write_home", "write_sibling", "write_by_link", "write_tmp", "write_system", "change_attributes"),
-    *("read_keys", "read_logins", "read_state", "read_opened", "use_keyring", "git_history", "git_control"),
-    *("see_processes", "see_commands", "signal_processes", "mount", "daemon", "loopback", "abstract_socket"),
-    *("private_socket", "unix_socket"),
-)
-"""What the agent tries, in the order of the rows of the table."""
-
-
-def _read_table() -> dict[str, set[str]]:
-    """Return by sandbox what it does not stop, as the guide says."""
-    lines = (REPOSITORY / "docs" / "guides" / "sandbox.md").read_text().splitlines()
-    start = next(at for at, line in enumerate(lines) if line.startswith("| the agent tries to |"))
-    rows = [[cell.strip(" `") for cell in line.strip("|").split(" | ")] for line in lines[start:]]
-    _, *sandboxes = rows[0]
-    body = rows[2 : 2 + len(ATTEMPTS)]
-    return {
-        sandbox: {name for name, row in zip(ATTEMPTS, body, strict=True) if "not stopped" in row[at]}
-        for at, sandbox in enumerate(sandboxes, 1)
-    }
-
-
-NOT_STOPPED = _read_table()
+TEXTS = [name for name, content in CREDENTIALS.items() if WORD in content]
 
 
 @dataclass
@@ -77,7 +51,7 @@ class Outside:
         report = self.place.repo / "achieved.json"
         assert report.exists(), done.stderr
         said: dict[str, object] = json.loads(report.read_text())
-        assert said.keys() == {*ATTEMPTS}
+        assert said.keys() == ATTEMPTS.keys()
         return {name for name, achieved in said.items() if achieved is True} | set(self._seen())
 
     def _seen(self) -> Iterator[str]:
@@ -111,9 +85,7 @@ def outside() -> Iterator[Outside]:
 def _make(root: Path, stack: contextlib.ExitStack) -> Outside:
     word = f"canary-{secrets.token_hex(8)}"
     place = Place.make(root, PLAN)
-    for name in CREDENTIALS:
-        (root / "home" / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / "home" / name).write_text(word)
+    make_home(root / "home", {name: CREDENTIALS[name].replace(WORD, word) for name in TEXTS})
     place.use_sandbox()
     state = root / "state" / "segue"
     hidden = [root / "home" / ".config" / "segue" / "config.toml"]
@@ -152,7 +124,7 @@ def _make(root: Path, stack: contextlib.ExitStack) -> Outside:
         "port": listeners["port"].getsockname()[1],
         "abstract": word,
         "socket": str(root / "home" / "app" / "s"),
-        "credentials": CREDENTIALS,
+        "credentials": TEXTS,
         "private": list(_private_sockets(root, stack)),
     }
     return Outside(place, facts)
@@ -197,4 +169,4 @@ def test_a_hostile_agent_achieves_what_the_table_says(outside: Outside, sandbox:
 def test_without_a_sandbox_the_agent_achieves_nearly_everything(outside: Outside) -> None:
     """Otherwise the attempts would prove nothing."""
     kept = {"daemon", "mount"} | ({"write_system"} if os.getuid() else set())
-    assert outside.attack("none", "standard") >= {*ATTEMPTS} - kept
+    assert outside.attack("none", "standard") >= ATTEMPTS.keys() - kept

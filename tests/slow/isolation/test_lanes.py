@@ -5,21 +5,42 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from segue.domain.proof import CheckState, Seal
-from segue.system.sandbox.isolation import SandboxOptions
+from segue.system.isolation.isolate import SandboxOptions
+from segue.system.isolation.policy import shown_temporary
 from tests.cli.place import Place
 from tests.isolation.lane_project import PACKAGE, Project, _install_editable, project
-from tests.isolation.means import MOUNTER, each
+from tests.isolation.means import MOUNTER, each, needs
 from tests.proof.projects import needs_sandbox
 from tests.system.test_git import git
 
 __all__ = ["project"]
 pytestmark = needs_sandbox
+
+
+@needs("bwrap")
+def test_files_of_tmp_may_vanish_while_the_sandbox_starts(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bubblewrap gives up when a file that it shows vanishes: brief ones are hidden, else it is repeated."""
+    for name in ("kept.txt", "tmpab12_xyz", "segue-inside-abc"):
+        (tmp_path / name).touch()
+    assert shown_temporary(tmp_path) == [tmp_path / "kept.txt"]
+    bwrap, first = tmp_path / "bin" / "bwrap", tmp_path / "first"
+    bwrap.parent.mkdir()
+    gone = "bwrap: Can't bind mount /oldroot/tmp/x on /newroot/tmp/x: No such file or directory"
+    again = f'exec {shutil.which("bwrap")} "$@"'
+    bwrap.write_text(f'#!/bin/sh\ntest -e {first} && {again}\n: >{first}; echo "{gone}" >&2; exit 1\n')
+    bwrap.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bwrap.parent}{os.pathsep}{os.environ['PATH']}")
+    assert project.run(project.repo, "echo", "started") == "started"
+    assert first.exists()
 
 
 def test_dependencies_of_the_user_stay_as_they_are_and_those_of_the_lane_win(project: Project) -> None:

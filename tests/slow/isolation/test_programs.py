@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
+from segue.system.isolation.isolate import Isolation, SandboxOptions
 from segue.system.programs import keep_out
-from segue.system.sandbox.isolation import Isolation, SandboxOptions
 from tests.isolation.agent import agent
 from tests.isolation.means import each, needs
 from tests.isolation.trap import FAKE, NAMES, Trap, install_in, place, started
@@ -40,7 +40,7 @@ for name in {NAMES!r}:
 @pytest.mark.parametrize("means", each("bwrap", "landlock"))
 def test_a_library_in_the_tree_is_loaded_inside_alone(means: str, place: Trap) -> None:
     keep_out([place.repo])
-    wanted = {"LD_LIBRARY_PATH": f"{place.repo}/lib"}
+    wanted = {"LD_LIBRARY_PATH": f"{place.repo}/lib", "PATH": f"{place.repo}/bin:/usr/bin:/bin"}
     (place.repo / "lib").mkdir()
     isolation = Isolation(SandboxOptions(isolation=means))
     inside = isolation.enclose(["/usr/bin/env"], place.repo, wanted, place.root / "scratch")
@@ -58,8 +58,10 @@ def test_agents_cannot_change_an_environment_that_segue_runs_from(place: Trap) -
     command = [str(python), "-m", "segue", "run", "plan.md", "--task", "1"]
     done = subprocess.run(command, cwd=place.repo, env=place.env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert f"Segue is installed in {place.repo}/.venv, so agents cannot change that folder" in done.stderr
     assert not (place.repo / ".venv/evil.pth").exists()
     agent(place, body, 'sandbox.write = [".venv"]')
     command[-1] = "2"
     done = subprocess.run(command, cwd=place.repo, env=place.env, capture_output=True, text=True, check=False)
+    assert f"Segue itself runs from {place.repo}/.venv, where agents can write" in done.stderr
     assert (place.repo / ".venv/evil.pth").exists()

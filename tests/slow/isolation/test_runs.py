@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.cli.place import DEADLINE, Place, until
 from tests.isolation.agent import agent, place
-from tests.isolation.means import each, needs, run_without_bubblewrap
+from tests.isolation.means import MOUNTER, each, needs, run_by
+from tests.proof.projects import needs_sandbox
 
 __all__ = ["place"]
 
 
-@needs("landlock")
-def test_auto_takes_landlock_where_bubblewrap_is_missing(place: Place) -> None:
+@needs("namespaces")
+def test_auto_takes_namespaces_where_bubblewrap_is_missing(place: Place) -> None:
     agent(place, "")
-    done = run_without_bubblewrap(place, "run", "plan.md", "--task", "1")
+    done = run_by("namespaces", place, "run", "plan.md", "--task", "1")
+    assert "isolated by namespaces, standard." in done.stderr
+
+
+@needs("landlock")
+def test_auto_takes_landlock_where_namespaces_are_forbidden(place: Place) -> None:
+    agent(place, "")
+    done = run_by("copy", place, "run", "plan.md", "--task", "1")
     assert done.returncode == 0
-    assert "isolated by landlock, standard (bubblewrap (bwrap) is not installed)" in done.stderr
+    assert "isolated by landlock, standard (" in done.stderr
+    assert "this machine allows no user namespaces" in done.stderr
+
+
+def test_a_closed_place_is_named_with_the_setting_that_opens_it(place: Place) -> None:
+    target = place.root / "home" / "notes.txt"
+    agent(place, f"pathlib.Path({str(target)!r}).write_text('x')")
+    done = place.segue("run", "plan.md", "--task", "1", code=3)
+    assert f'sandbox.write = ["{target}"]' in done.stderr
+    target.touch()
+    agent(place, f"pathlib.Path({str(target)!r}).write_text('x')", f'sandbox.write = ["{target}"]')
+    place.segue("run", "plan.md", "--task", "1")
+    assert target.read_text() == "x"
 
 
 @pytest.mark.parametrize("isolation", each("bwrap", "landlock"))
@@ -41,7 +62,7 @@ def test_an_agent_is_asked_to_end_before_it_is_killed(place: Place, isolation: s
     assert (place.repo / "asked.txt").read_text() == str(int(signal.SIGINT))
 
 
-@pytest.mark.parametrize("sandbox", each("bwrap standard", "landlock strict"))
+@pytest.mark.parametrize("sandbox", each("bwrap standard", "namespaces standard", "landlock strict"))
 def test_segues_own_secrets_are_hidden_also_when_its_state_is_elsewhere(place: Place, sandbox: str) -> None:
     means, strength = sandbox.split()
     token = Path(place.env["XDG_STATE_HOME"]) / "segue" / "private" / "page" / "token"
@@ -58,3 +79,23 @@ pathlib.Path("found.txt").write_text(found)
     place.env |= {"SEGUE_STATE_DIR": str(place.root / "elsewhere"), "SEGUE_SANDBOX__STRENGTH": strength}
     place.segue("run", "plan.md", "--task", "1", "--isolation", means)
     assert (place.repo / "found.txt").read_text() in ("FileNotFoundError", "PermissionError")
+
+
+@needs_sandbox
+def test_temporary_files_are_its_own_whatever_the_machine_has(place: Place) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="claude-") as own,
+        tempfile.TemporaryDirectory(prefix="data-") as data,
+    ):
+        (Path(data) / "input").write_text("seen")
+        body = f"""
+import tempfile
+os.makedirs("{own}", exist_ok=True)
+pathlib.Path("{own}", "scratch").write_text("x")
+(pathlib.Path(tempfile.gettempdir()) / "{Path(data).name}").mkdir()
+pathlib.Path("seen.txt").write_text(pathlib.Path("{data}", "input").read_text())
+"""
+        agent(place, body)
+        place.segue("run", "plan.md", "--task", "1", "--isolation", MOUNTER)
+        assert (place.repo / "seen.txt").read_text() == "seen"
+        assert not list(Path(own).iterdir())

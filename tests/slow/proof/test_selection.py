@@ -60,7 +60,7 @@ def test_a_long_suite_gets_the_verdict_of_a_short_one(tmp_path: Path, name: str)
         "failing",
         "passed",
         "weaknesses",
-        "caps",
+        "cap",
         "flaky",
         "own",
     ):
@@ -74,6 +74,27 @@ def test_a_new_test_does_not_mend_the_old_ones(tmp_path: Path) -> None:
     }
     found = judge(tmp_path / "long", change, 0)
     assert (found.state, found.broken) == (CheckState.FAILED, ("test_shop.py::test_total",))
+
+
+REACHED: Files = {
+    "shop.py": SHOP,
+    "till.py": "import shop\n\ndef pay(prices):\n    return shop.total(prices)\n",
+    "other.py": "def wait():\n    return 0\n",
+    "test_till.py": "import till\n\ndef test_pay():\n    assert till.pay([1, 2]) == 3\n",
+    "test_other.py": (
+        "import other\nimport pytest\n\n@pytest.mark.parametrize('one', range(3))\n"
+        "def test_wait(one):\n    assert other.wait() == 0\n"
+    ),
+}
+
+
+def test_a_long_suite_ends_when_tests_that_lead_to_the_change_fail(tmp_path: Path) -> None:
+    work = Checkout(tmp_path, REACHED, SealOptions(timeout=300, long=0))
+    found = work.check({"shop.py": SHOP.replace("sum(prices)", "sum(prices) + 1")})
+    assert (found.state, found.broken) == (CheckState.FAILED, ("test_till.py::test_pay",)), found
+    assert found.reason.endswith("Only tests that lead to the change were run.")
+    found = work.check({"shop.py": SHOP.replace("sum(prices)", "sum(prices) + 0")})
+    assert (found.state, found.passed, found.noticed) == (CheckState.PASSED, 4, True), found
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
@@ -102,11 +123,12 @@ def test_go_runs_the_packages_of_changed_tests(tmp_path: Path) -> None:
     right: Files = {"a/a.go": f"package a\n\n{one}{two}", "a/two_test.go": test("a", "TestTwo", "Two()", 2)}
     short = Checkout(tmp_path / "short", base, SealOptions(timeout=300, long=1e9)).check(right, go)
     long = work.check(right, go)
-    for name in ("state", "proved", "noticed", "passed", "broken", "weaknesses", "caps"):
+    for name in ("state", "proved", "noticed", "passed", "broken", "weaknesses", "cap"):
         assert getattr(long, name) == getattr(short, name), name
     assert (long.state, long.proved) == (CheckState.PASSED, ("a/two_test.go::TestTwo",))
     found = work.check({"a/a.go": "package a\n\nfunc One() int { return 7 }\n"}, go)
     assert found.broken == ("a/a_test.go::TestOne", "b/b_test.go::TestThree")
+    assert found.reason.endswith("Only tests that lead to the change were run.")
 
 
 def test_what_began_early_is_ended_when_the_work_fails(tmp_path: Path) -> None:

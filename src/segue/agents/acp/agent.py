@@ -15,28 +15,28 @@ from typing import ClassVar
 from msgspec import Struct, structs
 
 from segue import __version__
-from segue.agents.acp.lines import AcpLines
+from segue.agents.acp.lines import RESULT, AcpLines
 from segue.agents.acp.profiles import ModeNames, Profile, ToolPolicy, load_profiles
 from segue.agents.limits import SHORT_RETRY
-from segue.agents.local.launch import make_command, run_program
-from segue.agents.local.program import InstalledProgram, Program, check_program_name, find_key, in_home
-from segue.agents.local.usage import SessionUsage
+from segue.agents.local.launch import SessionUsage, make_command, run_program
+from segue.agents.local.program import (
+    InstalledProgram,
+    Program,
+    check_program_name,
+    find_key,
+    in_home,
+)
 from segue.domain.events import AgentStarted, Event
 from segue.domain.job import Job, Mode
-from segue.domain.options import Options
+from segue.domain.options import NonNegativeFloat, Options, Seconds
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
 from segue.system.files import write_atomic
+from segue.system.isolation.places import program_places
+from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
 from segue.system.process.segue import part_command
-from segue.system.sandbox.places import program_places
-from segue.system.sandbox.policy import Places
 from segue.system.services import Services
-
-_START_TIMEOUT = 120.0
-"""Seconds that the agent may take to answer before the prompt is sent."""
-_RETRY_GRACE = 120.0
-"""Seconds that the agent may retry while its service refuses; then it is stopped."""
 
 
 class AcpOptions(Options, frozen=True):
@@ -50,15 +50,21 @@ class AcpOptions(Options, frozen=True):
     """Variables to set. Secrets belong in pass_env."""
     pass_env: list[str] = []
     """Environment variables that the agent may see, besides the profile's."""
-    permissions: ToolPolicy = "all"
+    permissions: ToolPolicy | None = None
     """What is allowed in edit mode when the agent asks: `all`, `edits` (reading and changing files) or
-    `read`; in plan and ask mode only reading is."""
+    `read`; the profile's if unset."""
     modes: ModeNames = ModeNames()
     auth_method: str | None = None
     """The authentication method, if the agent asks for one."""
     own_config_dir: bool = True
     """Use a configuration folder per run, where the agent can, if a key is set; without a key your login is
     used."""
+    start_timeout: Seconds = 120.0
+    """Seconds that the agent may take to answer before the prompt is sent."""
+    retry_grace: NonNegativeFloat = 120.0
+    """Seconds that the agent may retry while its service refuses; then it is stopped."""
+    end_grace: Seconds = 2.0
+    """Seconds between the steps that stop the agent after its turn."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)
@@ -80,6 +86,7 @@ class AcpAgent:
             follow_up=True,
             streams=True,
             reports_usage=profile.reports_usage,
+            reports_cost=profile.reports_cost,
         )
         install = f"Install it: {profile.install}" if profile.install else ""
         title = profile.title or name
@@ -91,7 +98,7 @@ class AcpAgent:
     async def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Have the driver do the job and report what it prints."""
         usage = SessionUsage.open(self._services.processes, self.name, job)
-        lines = AcpLines(self.name, self._profile, job.mode, usage)
+        lines = AcpLines(self.name, self._profile, job.mode, usage, job.hear)
         async with aclosing(run_program(self._services, job, self._command(job), lines)) as items:
             async for item in items:
                 if isinstance(item, Outcome):
@@ -101,21 +108,42 @@ class AcpAgent:
                 yield AgentStarted(self._argv()[0]) if isinstance(item, AgentStarted) else item
 
     def _command(self, job: Job) -> Command:
-        folder = self._services.processes.shared(self.name) / "config"
+        shared = self._services.processes.shared(self.name)
+        folder = shared / "config"
         for file in self._profile.files:
             place = folder / file.path
             place.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(place, file.text.encode())
+        begun = folder / "begun"
+        times = {"not_before": self._not_before(job, begun), "begun": str(begun)}
+        stdin = json.dumps({**self._document(job), **times})
         argv = part_command("segue.agents.acp.child")
         variables = self._variables(job, folder)
         own = Places((folder, *in_home(*self._profile.home)), tuple(program_places(self._argv(), variables)))
-        begun = str(folder / "begun") if self._profile.one_launch_a_minute else None
-        stdin = json.dumps({**self._document(job), "begun": begun})
-        return make_command(job, argv, self._passed(), variables, stdin, own)
+        return make_command(job, argv, self._passed(), variables, f"{stdin}\n", own, RESULT)
+
+    def tell(self, token: str, number: int, text: str) -> None:
+        """Have the driver prompt the agent again when it has ended its turn, in the same session."""
+        line = json.dumps({"number": number, "text": text})
+        self._services.processes.tell(token, number, line)
+
+    def _not_before(self, job: Job, begun: Path) -> float:
+        """Return when the session may be continued; the driver notes later when it began its own.
+
+        Starting takes seconds, so the minute of the launch may not be that of the session.
+        """
+        if not self._profile.one_launch_a_minute:
+            return 0.0
+        last = begun.stat().st_mtime if job.session and begun.exists() else 0.0
+        begun.parent.mkdir(parents=True, exist_ok=True)
+        begun.touch()
+        return (last // 60 + 1) * 60
 
     def _document(self, job: Job) -> dict[str, object]:
         """Return the document that the driver reads."""
         profile, options = self._profile, self._options
+        policies = structs.asdict(profile.permissions)
+        policies["edit"] = options.permissions or policies["edit"]
         by_option = job.model if not (profile.model.args or profile.model.env) else None
         return {
             "argv": [*self._argv(), *self._model_arguments(job.model), *options.extra_args],
@@ -124,12 +152,13 @@ class AcpAgent:
             "session": job.session,
             "mode": {"name": getattr(self._modes, job.mode.value), "option": profile.mode_option},
             "model": {"name": by_option, "option": profile.model.option},
-            "policy": options.permissions if job.mode is Mode.EDIT else "read",
+            "policy": policies[job.mode.value],
             "auth_method": options.auth_method or profile.auth_method,
             "prompt": job.prompt.text,
             "retry_text": profile.retry_text,
-            "start_timeout": _START_TIMEOUT,
-            "retry_grace": min(_RETRY_GRACE, max(job.limits.patience, SHORT_RETRY)),
+            "retry_grace": min(options.retry_grace, max(job.limits.patience, SHORT_RETRY)),
+            "start_timeout": options.start_timeout,
+            "end_grace": options.end_grace,
         }
 
     def _argv(self) -> list[str]:
@@ -141,7 +170,8 @@ class AcpAgent:
     def _variables(self, job: Job, folder: Path) -> dict[str, str]:
         profile = self._profile
         own = profile.own_env if self._options.own_config_dir and self._key() else {}
-        folder.mkdir(parents=True, exist_ok=True)
+        if own or profile.files:
+            folder.mkdir(parents=True, exist_ok=True)
         chosen = {profile.model.env: job.model} if profile.model.env and job.model else {}
         given = profile.env | own | (profile.read_env if job.mode is not Mode.EDIT else {})
         filled = {name: value.replace("{folder}", str(folder)) for name, value in given.items()}

@@ -1,8 +1,9 @@
 """The process between Segue and an agent that speaks the Agent Client Protocol.
 
 The protocol is a conversation, but an agent that outlives Segue has nobody to talk to. So Segue starts and
-adopts this small driver instead: it gets one JSON document on stdin (see `AcpAgent`), starts the agent as its
-child, talks to it, and prints one JSON line for everything it sees:
+adopts this small driver instead: it gets one JSON document on stdin (see `AcpAgent`), and lines with what to
+prompt next while the agent works. It starts the agent as its child, talks to it, and prints one JSON line for
+everything it sees:
 
     {"type": "start", …}                     what the agent says about itself
     {"type": "session", "id": …, "how": "new" | "load" | "resume"}
@@ -10,9 +11,10 @@ child, talks to it, and prints one JSON line for everything it sees:
     {"type": "thought", "text": …}
     {"type": "tool", "state": "started" | "updated" | "completed", "name": …, "input": …, …}
     {"type": "permission", "name": …, "allowed": true | false, …}
-    {"type": "usage" | "retry" | "wait" | "raw", …}
+    {"type": "usage" | "plan" | "raw", …}
+    {"type": "said", "number": …}            what it is told now, after a turn
     {"type": "lost", "bytes": …}             a line that is too long to be read
-    {"type": "result", "stop_reason": …}     at the end of its turn, or
+    {"type": "result", "stop_reason": …}     after each turn, or
     {"type": "error", "stage": …, "code": …, "message": …}   or
     {"type": "died", "stage": …, "message": …}
 
@@ -41,8 +43,6 @@ _LINE_BYTES = 64 * 1024 * 1024
 _WAITING_LINES = 1000
 _STDERR_BYTES = 64 * 1024
 _CANCEL_SECONDS = 1.0
-_END_SECONDS = 5.0
-"""Seconds between the steps that stop the agent after its turn."""
 _STDERR_SECONDS = 2.0
 
 
@@ -56,7 +56,7 @@ class Stopped(BaseException):
 
 def main(_arguments: list[str]) -> int:
     """Read the job, have the conversation, stop the agent."""
-    job = json.load(sys.stdin.buffer)
+    job = json.loads(sys.stdin.buffer.readline())
     for name in ("SIGINT", "SIGTERM", "SIGBREAK"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _stop)
@@ -66,7 +66,7 @@ def main(_arguments: list[str]) -> int:
         message = f"{job['argv'][0]}: {error.strerror}"
         _print({"type": "error", "stage": "start", "code": None, "message": message})
         return 1
-    client = AcpClient(agent, _print, job)
+    client = AcpClient(agent, _print, job, map(json.loads, sys.stdin.buffer))
     try:
         return _talk(client, agent)
     except Stopped as stopped:
@@ -75,7 +75,7 @@ def main(_arguments: list[str]) -> int:
                 client.cancel(_CANCEL_SECONDS)
         return 128 + stopped.number
     finally:
-        agent.stop()
+        agent.stop(job["end_grace"])
         agent.await_stderr()
         for text in agent.late_retries():
             _print({"type": "retry", "text": text})
@@ -153,12 +153,12 @@ class AgentProcess:
                 if message is not None and "retrying" in message:
                     yield str(message["retrying"])
 
-    def stop(self) -> None:
+    def stop(self, grace: float) -> None:
         """Close its stdin, then terminate it, then kill it."""
         self._outgoing.put(None)
         for harder in (self._process.terminate, self._process.kill, lambda: None):
             with contextlib.suppress(subprocess.TimeoutExpired, Stopped):
-                self._process.wait(_END_SECONDS)
+                self._process.wait(grace)
                 return
             harder()
 

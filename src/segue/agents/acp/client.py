@@ -6,8 +6,9 @@ terminal: agents have their own tools for both.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +25,6 @@ _PAUSES = (0.5, 5.0)
 _METHOD_NOT_FOUND = -32601
 _FOR_PEOPLE = (
     *("user_message_chunk", "available_commands_update", "session_info_update", "config_option_update"),
-    *("plan", "current_mode_update"),
 )
 _SILENCE = 1.0
 _OPEN_TOOLS = 1000
@@ -61,7 +61,10 @@ class AcpClient:
         wire: Wire,
         print_line: Callable[[AcpMessage], None],
         job: Json,
+        more: Iterator[AcpMessage],
     ) -> None:
+        """`more` waits for what to prompt next, after each turn."""
+        self._more = more
         self.stage = "initialize"
         self._wire, self._print, self._job = wire, print_line, job
         self._last_id = 0
@@ -77,20 +80,33 @@ class AcpClient:
             "tool_call": self._tool,
             "tool_call_update": self._tool,
             "usage_update": lambda update, _inner: self._print({"type": "usage", "update": shrink(update)}),
+            "plan": lambda update, _inner: self._print(
+                {"type": "plan", "entries": shrink(update.get("entries"))}
+            ),
+            "current_mode_update": lambda update, _inner: self._print(
+                {"type": "mode", "mode": shrink(update.get("currentModeId"))}
+            ),
             **dict.fromkeys(_FOR_PEOPLE, lambda _update, _inner: None),
         }
 
     def run(self) -> None:
-        """Have the whole conversation; the last line is the result of the turn."""
+        """Have the whole conversation; the last line is the result of the last turn."""
         self._initialize()
         found = self._open_session()
         self._set_mode(found)
         self.stage = "prompt"
-        prompt = [{"type": "text", "text": self._job["prompt"]}]
+        ended_well = self._prompt(self._job["prompt"])
+        while ended_well and (said := next(self._more, None)) is not None:
+            self._print({"type": "said", "number": said["number"]})
+            ended_well = self._prompt(said["text"])
+
+    def _prompt(self, text: str) -> bool:
+        """Have one turn; return whether another one may follow."""
+        prompt = [{"type": "text", "text": text}]
         answer = self._request("session/prompt", {"sessionId": self._session, "prompt": prompt}, None)
-        self._print(
-            {"type": "result", "stop_reason": answer.get("stopReason"), "answer": shrink(dict(answer))}
-        )
+        reason = answer.get("stopReason")
+        self._print({"type": "result", "stop_reason": reason, "answer": shrink(dict(answer))})
+        return reason == "end_turn"
 
     def cancel(self, patience: float) -> None:
         """Ask the agent to stop, and wait a moment for its answer."""
@@ -159,8 +175,9 @@ class AcpClient:
             if how == "load":
                 self._await_silence()
         self._print({"type": "session", "id": self._session, "how": how, "replayed": self._replayed})
-        if self._job["begun"]:
-            Path(self._job["begun"]).touch()
+        if begun := self._job.get("begun"):
+            with contextlib.suppress(OSError):
+                Path(begun).touch()
         return answer
 
     def _await_silence(self) -> None:
@@ -194,11 +211,7 @@ class AcpClient:
         return found
 
     def _wait(self) -> None:
-        """Wait for the next minute after the last session, where the agent needs that."""
-        begun = Path(self._job["begun"] or "")
-        if not begun.is_file():
-            return
-        pause = min((begun.stat().st_mtime // 60 + 1) * 60 - time.time(), _LONGEST_PAUSE)
+        pause = min(self._job["not_before"] - time.time(), _LONGEST_PAUSE)
         if pause > 0:
             self._print({"type": "wait", "seconds": round(pause, 1)})
             time.sleep(pause)

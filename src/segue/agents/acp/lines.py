@@ -10,18 +10,19 @@ from typing import Any
 
 from segue.agents.acp.client import AUTH_REQUIRED, INTERNAL_ERROR
 from segue.agents.acp.profiles import Profile
+from segue.agents.classify import classify, plain
 from segue.agents.limits import read_signal, reset_time
 from segue.agents.local.failures import FailureTable
-from segue.agents.local.launch import ProcessEnd
+from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, thinking_event
-from segue.agents.local.usage import SessionUsage
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import TEXT_CHARS, Json, as_count, as_money, as_table, as_text, shrink
-from segue.agents.why_failed import explain_text, kind_of_status, plain
-from segue.domain.events import AgentTool, AgentUsage, Event
+from segue.domain.events import AgentTool, AgentUsage, Event, WordsDelivered
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.domain.text import AnswerText
 
+_STATUS = re.compile(r"(?:^|\b(?:status|code|error|api)\W{1,6}(?:code\W{1,3})?)([45]\d\d)\b", re.IGNORECASE)
 _STAGES = {
     "start": "it could not be started",
     "initialize": "it does not speak the protocol as expected",
@@ -60,7 +61,8 @@ def read_error(table: FailureTable, line: Json, err_tail: str, now: float) -> Fa
 def read_death(table: FailureTable, line: Json, err_tail: str, now: float) -> Failure:
     """Return what it means that the agent is gone, or never answered."""
     stderr, said = plain(err_tail).strip(), as_text(line.get("message"))
-    if known := explain_text("", now, err_tail):
+    known = classify(1, None, None, "", "", err_tail, now)
+    if known is not None and known.kind is not FailureKind.CRASH:
         return table.fail(known.kind, f"{table.title}: {known.message}", err_tail, known.until)
     code = line.get("exit_code")
     how = f" and ended with {code}" if isinstance(code, int) else ""
@@ -96,18 +98,30 @@ def _read_message(line: Json) -> str:
 
 def _judge(code: Any, said: str, now: float) -> tuple[FailureKind, float | None]:
     """Judge by the words, because they say more, or by the code, which may be that of the service."""
-    if known := explain_text(said, now):
+    known = classify(1, None, None, "", said, "", now)
+    if known is not None and known.kind is not FailureKind.CRASH:
         return known.kind, known.until
-    if code == AUTH_REQUIRED or "AuthError" in said:
+    found = _STATUS.search(said)
+    status = int(found[1]) if found else 0
+    if isinstance(code, int) and 400 <= code < 600:
+        status = code
+    if code == AUTH_REQUIRED or status in (401, 403) or "AuthError" in said:
         return FailureKind.AUTH, None
-    kind = kind_of_status(code) or FailureKind.UNKNOWN
-    is_limit = kind in (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT)
-    return kind, reset_time(said, now) if is_limit else None
+    if status == 402:
+        return FailureKind.USAGE_LIMIT, reset_time(said, now)
+    if status == 429:
+        return FailureKind.RATE_LIMIT, reset_time(said, now)
+    if status in _BY_STATUS:
+        return _BY_STATUS[status], None
+    return (FailureKind.OUTAGE if status >= 500 else FailureKind.UNKNOWN), None
 
 
+_BY_STATUS = {404: FailureKind.NOT_STARTED, 413: FailureKind.CONTEXT}
 _READING = {"Read", "Search", "Think", "WebSearch", "WebFetch"}
 _DETAILS = ("kind", "title")
-_ENDS = {"start", "session", "tool", "result", "error", "died"}
+RESULT = '"type": "result"'
+"""What only a line of the driver with a result has: inside of a text the quotes would be escaped."""
+_ENDS = {"start", "said", "session", "tool", "result", "error", "died"}
 """Lines that end a message. All others may come in the middle of one, which must not lose its beginning."""
 _TOKENS = {
     "input_tokens": "inputTokens",
@@ -127,6 +141,7 @@ class AcpLines:
         profile: Profile,
         mode: Mode,
         usage: SessionUsage | None = None,
+        hear: Hear | None = None,
     ) -> None:
         self._setting = f"agents.{name}.permissions"
         self._failures = FailureTable(profile.title or name, profile.login)
@@ -153,10 +168,12 @@ class AcpLines:
                 "usage": self._read_cost,
                 "raw": self._read_raw,
                 "lost": self._read_lost,
-                **dict.fromkeys(("start", "retry", "wait"), lambda line: [raw_event(line)]),
+                "said": lambda line: [WordsDelivered((as_count(line.get("number")),), "session")],
+                **dict.fromkeys(("start", "plan", "mode", "retry", "wait"), lambda line: [raw_event(line)]),
                 **dict.fromkeys(("result", "error", "died"), self._read_last),
             },
             self._note_kind,
+            hear,
         )
 
     def read(self, text: str) -> list[Event] | None:
@@ -195,6 +212,8 @@ class AcpLines:
         self._piece_of = piece_of
         text = as_text(line.get("text"))
         self._pieces.add(text)
+        if not piece_of[1]:
+            self._lines.speech.add(text)
         return events
 
     def _read_thought(self, line: Json) -> list[Event]:

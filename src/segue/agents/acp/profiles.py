@@ -33,6 +33,17 @@ class ModeNames(Options, frozen=True):
     """The mode in which it answers and changes nothing."""
 
 
+class Permissions(Options, frozen=True):
+    """What is allowed in each mode when the agent asks."""
+
+    plan: ToolPolicy = "read"
+    """In plan mode."""
+    edit: ToolPolicy = "all"
+    """In edit mode."""
+    ask: ToolPolicy = "read"
+    """In ask mode."""
+
+
 class ModelChoice(Options, frozen=True):
     """How the model is chosen: one of these, or none if the agent has no choice."""
 
@@ -86,6 +97,7 @@ class Profile(Options, frozen=True):
     modes: ModeNames = ModeNames()
     mode_option: str | None = None
     """The session option that sets the mode, if `session/set_mode` does not."""
+    permissions: Permissions = Permissions()
     model: ModelChoice = ModelChoice()
     error_text: list[str] = []
     """Last messages that mean failure although the turn ended well: regular expressions."""
@@ -102,6 +114,8 @@ class Profile(Options, frozen=True):
     """What it does not tell, such as `when its model refuses`; `segue doctor` says so."""
     reports_usage: bool = False
     """It reports tokens with every turn."""
+    reports_cost: bool = False
+    """It reports costs, in dollars."""
 
     def __post_init__(self) -> None:
         patterns = {

@@ -5,24 +5,27 @@ There may be several results; the last one counts.
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from segue.agents.classify import classify, meaning_of
 from segue.agents.limits import Refusal, reset_at, reset_time
-from segue.agents.local.failures import FailureTable
-from segue.agents.local.launch import ProcessEnd
+from segue.agents.local.failures import FailureTable, load_sentences
+from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, raw_event, read_id, start_tool, thinking_event
-from segue.agents.local.usage import SessionUsage
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_money, as_table, as_text, clip, shrink
-from segue.agents.why_failed import explain_text, kind_of_status, meaning_of
-from segue.domain.events import AgentUsage, Event
+from segue.domain.events import AgentUsage, Event, WordsDelivered
 from segue.domain.job import Limits, Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 
 LOGIN = "Run `claude auth login`, or set ANTHROPIC_API_KEY."
-FAILURES = FailureTable("Claude", LOGIN, "claude")
+FAILURES = FailureTable("Claude", LOGIN, **load_sentences(Path(__file__)))
 _API_ERROR = re.compile(r"^API Error:\s*(?:Request rejected \(\d+\)|\d{3})?\s*[·:]?\s*")
 _BY_REASON = {
     "prompt_too_long": (FailureKind.CONTEXT, "the conversation has become too long for the model"),
@@ -40,8 +43,12 @@ _BY_API_ERROR = {
     "max_output_tokens": (FailureKind.TRUNCATED, "Claude's answer was cut at the model's longest output"),
 }
 _BY_STATUS = {
-    404: "Claude's service does not know the model, or what it was asked for",
-    413: "the request is too large for Claude's service",
+    401: (FailureKind.AUTH, ""),
+    402: (FailureKind.USAGE_LIMIT, ""),
+    403: (FailureKind.AUTH, ""),
+    404: (FailureKind.NOT_STARTED, "Claude's service does not know the model, or what it was asked for"),
+    413: (FailureKind.CONTEXT, "the request is too large for Claude's service"),
+    429: (FailureKind.RATE_LIMIT, ""),
 }
 
 
@@ -49,9 +56,9 @@ def read_failure(result: Json, err_tail: str, now: float, limit: float | None = 
     """Return what a result means that reports an error; `limit`: when its service says that it ends."""
     errors = "; ".join(filter(None, map(as_text, as_list(result.get("errors")))))
     said = (as_text(result.get("result")) or errors).strip()
-    failure = explain_text(_API_ERROR.sub("", said), now)
-    if failure is not None and failure.kind is FailureKind.USAGE_LIMIT:
-        return FAILURES.fail(failure.kind, failure.message, err_tail, limit or failure.until)
+    known = classify(1, None, None, "", _API_ERROR.sub("", said), "", now)
+    if known is not None and known.kind is FailureKind.USAGE_LIMIT:
+        return FAILURES.fail(known.kind, known.message, err_tail, limit or known.until)
     kind, meaning = _judge(result, said)
     if kind is FailureKind.RATE_LIMIT and limit is not None:
         return FAILURES.fail(FailureKind.USAGE_LIMIT, said or "a usage limit is reached", err_tail, limit)
@@ -78,11 +85,12 @@ def _judge(result: Json, said: str) -> tuple[FailureKind, str]:
     if meaning_of(said) is FailureKind.CONTEXT:
         return FailureKind.CONTEXT, "the conversation has become too long for the model"
     status = result.get("api_error_status")
+    if isinstance(status, int) and status >= 500:
+        return FailureKind.OUTAGE, "Claude's service is in trouble"
     if status == 403 and meaning_of(said) is FailureKind.USAGE_LIMIT:
         return FailureKind.USAGE_LIMIT, ""  # of the plan: another key is no help
     if isinstance(status, int) and status:
-        kind = kind_of_status(status) or meaning_of(said) or FailureKind.UNKNOWN
-        return kind, "Claude's service is in trouble" if status >= 500 else _BY_STATUS.get(status, "")
+        return _BY_STATUS.get(status) or (meaning_of(said) or FailureKind.UNKNOWN, "")
     if found := FAILURES.find_sentence(said):
         return found[0], found[1]
     # An error of its service without a status came in the middle of an answer.
@@ -92,9 +100,23 @@ def _judge(result: Json, said: str) -> tuple[FailureKind, str]:
 
 _OPEN_TOOLS = 1000
 _MOMENT = 1.0
-_AFTER_RESULT = 60.0
-"""Seconds of silence after a result, while a command runs in the background."""
 _INIT = ("cwd", "model", "permissionMode", "tools", "mcp_servers", "apiKeySource", "claude_code_version")
+_SYSTEM = {
+    "init",
+    "status",
+    "api_retry",
+    "permission_denied",
+    "model_fallback",
+    "compact_boundary",
+    "background_tasks_changed",
+    "task_started",
+    "task_updated",
+    "task_progress",
+    "task_notification",
+    "hook_started",
+    "hook_progress",
+    "hook_response",
+}
 _READING = {"Read", "Grep", "Glob", "LS", "WebSearch", "WebFetch", "ToolSearch", "TodoWrite", "TaskOutput"}
 _MODEL_TOKENS = {
     "input_tokens": "inputTokens",
@@ -110,10 +132,33 @@ _MESSAGE_TOKENS = {
 }
 
 
+RESULT = '"type":"result"'
+"""What only a line with a result has: inside of a text the quotes would be escaped."""
+_NUMBERS = 2**32
+_OURS = uuid.uuid5(uuid.NAMESPACE_OID, "what Segue says").int // _NUMBERS
+
+
+def write_message(text: str, number: int | None = None) -> str:
+    """Return a message for Claude's stdin; one with a number is known by it when Claude prints it again."""
+    message: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": text}}
+    if number is not None:
+        message["uuid"] = str(uuid.UUID(int=_OURS * _NUMBERS + number))
+    return json.dumps(message)
+
+
+def read_number(message: Json) -> int | None:
+    """Return the number of a message that Claude prints because its model gets it; None if it has none."""
+    try:
+        ours, number = divmod(uuid.UUID(as_text(message.get("uuid"))).int, _NUMBERS)
+    except ValueError:
+        return None
+    return number if message.get("isReplay") and ours == _OURS else None
+
+
 class ClaudeLines:
     """Remembers what the outcome of a launch needs."""
 
-    def __init__(self, mode: Mode, usage: SessionUsage | None = None) -> None:
+    def __init__(self, mode: Mode, usage: SessionUsage | None = None, hear: Hear | None = None) -> None:
         self._mode = mode
         self._usage = usage or SessionUsage()
         self._result: Json | None = None
@@ -134,15 +179,18 @@ class ClaudeLines:
                 "user": self._read_user,
                 "result": self._read_result,
                 "rate_limit_event": self._read_limit,
-            }
+                "stream_event": self._read_piece,
+                "command_lifecycle": lambda _line: [],
+            },
+            hear=hear,
         )
         self.read = self._lines.read
 
-    def patience(self, limits: Limits) -> float | None:
+    def patience(self, grace: float, limits: Limits) -> float | None:
         """Return how long Claude may be silent now: a moment, where it waits longer than others would."""
         if self.refusal is not None and self.refusal.outlasts(limits.patience, time.time()):
             return _MOMENT
-        return _AFTER_RESULT if self.is_finished else None
+        return grace if self.is_finished else None
 
     def _read_limit(self, line: Json) -> list[Event]:
         """Read what is known about a limit of the account: whether it is reached, and when it ends."""
@@ -174,6 +222,8 @@ class ClaudeLines:
 
     def _read_system(self, line: Json) -> list[Event]:
         subtype = as_text(line.get("subtype"))
+        if subtype not in _SYSTEM:
+            return self._lines.keep_unknown(line)
         if subtype == "init":
             self.is_finished = False
             self._lines.model = as_text(line.get("model")) or self._lines.model
@@ -189,6 +239,13 @@ class ClaudeLines:
         name = as_text(denial.get("tool_use_id")) or f"denial {len(self._denied)}"
         if len(self._denied) < _OPEN_TOOLS:
             self._denied[clip(name, 200)] = None
+
+    def _read_piece(self, line: Json) -> list[Event]:
+        """Read a piece of a message that also comes whole, which somebody wanted to hear."""
+        delta = as_table(as_table(line.get("event")).get("delta"))
+        if delta.get("type") == "text_delta" and line.get("parent_tool_use_id") is None:
+            self._lines.speech.add(as_text(delta.get("text")))
+        return []
 
     def _read_assistant(self, line: Json) -> list[Event]:
         self.is_finished = False
@@ -226,8 +283,10 @@ class ClaudeLines:
             yield from self._lines.keep_unknown(block)
 
     def _read_user(self, line: Json) -> list[Event]:
-        """Read the results of tools; anything else is the prompt."""
+        """Read the results of tools, and what Claude was told; anything else is the prompt."""
         self.is_finished = False
+        if (number := read_number(line)) is not None:
+            return [WordsDelivered((number,), "session")]
         results = [block for block in _blocks(line) if block.get("type") == "tool_result"]
         return [self._finish_tool(block, line) for block in results]
 
@@ -282,8 +341,6 @@ class ClaudeLines:
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
         self._usage.store(self._lines.session)
-        if self._usage.total is None and any(self._counted.values()):
-            self._usage.report(_count(self._counted))
         self._lines.usage = self._usage.spent()
         result = self._result or {}
         said = "" if result.get("is_error") else as_text(result.get("result"))
@@ -305,13 +362,6 @@ class ClaudeLines:
             setting = "agents.claude.permission_mode"
             return FAILURES.judge_success(self._mode, text, len(self._denied), self._worked, setting)
         return FAILURES.judge_end(end, self._lines, now)
-
-
-def _count(tokens: Mapping[str, int]) -> Usage:
-    """Return what the messages of a launch without a result say that it used; only a result has the cost."""
-    cached = tokens["cache_read_tokens"]
-    read = tokens["input_tokens"] + cached + tokens["cache_write_tokens"]
-    return Usage(read, tokens["output_tokens"], cached_tokens=cached)
 
 
 def _read_launch(usage: Json) -> Usage | None:

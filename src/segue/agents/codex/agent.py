@@ -7,6 +7,8 @@ one process that gets the prompt on stdin; all launches of a run share a CODEX_H
 from __future__ import annotations
 
 import os
+import platform
+import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator
@@ -17,21 +19,26 @@ from msgspec import field
 
 from segue.agents.codex.lines import LOGIN, CodexLines
 from segue.agents.limits import SHORT_RETRY
-from segue.agents.local.launch import flag, run_program
-from segue.agents.local.program import InstalledProgram, Program, check_program_name, find_key, in_home
-from segue.agents.local.usage import SessionUsage
+from segue.agents.local.launch import SessionUsage, flag, run_program
+from segue.agents.local.program import (
+    InstalledProgram,
+    LoginProbe,
+    Program,
+    check_program_name,
+    find_key,
+    in_home,
+)
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
-from segue.domain.options import Options
+from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
+from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
-from segue.system.sandbox.policy import Places
 from segue.system.services import Services
 
 KEY = "CODEX_API_KEY"
-_OFFLINE = 120.0
-"""Seconds that Codex may try to reach its service before it is stopped; it would try for ever."""
+_MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 # On every start it asks several hosts about plugins and updates, and waits for those it cannot reach.
 _QUIET = ["-c", "analytics.enabled=false", "--disable", "plugins"]
 
@@ -53,9 +60,25 @@ class CodexOptions(Options, frozen=True):
     """Environment variables that the agent may see."""
     own_config_dir: bool = True
     """Use a CODEX_HOME per run if a key or a provider is set; else your login."""
+    offline_grace: NonNegativeFloat = 120.0
+    """Seconds that Codex may try to reach its service before it is stopped."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)
+
+
+def _find_native(found: Path) -> str | None:
+    """Return the program that npm's launcher starts: killing a launcher on an old node leaves it alive."""
+    launcher = found.resolve()
+    if launcher.suffix != ".js":
+        return None
+    machine = _MACHINES.get(platform.machine().lower(), platform.machine())
+    package = launcher.parent.parent
+    for place in (package.parent, package / "node_modules" / "@openai"):
+        for program in sorted(place.glob(f"codex-{sys.platform}-{machine}/vendor/*/bin/*")):
+            if program.name in ("codex", "codex.exe") and os.access(program, os.X_OK):
+                return str(program)
+    return None
 
 
 _CODEX = Program(
@@ -65,9 +88,8 @@ _CODEX = Program(
     "Install it: npm install -g @openai/codex",
     r"codex-cli \d+\.\d+\.\d+\S*",
     LOGIN,
-    ("login", "status"),
-    r"Not logged in",
-    r"Logged in",
+    LoginProbe(("login", "status"), r"Not logged in", r"Logged in"),
+    _find_native,
 )
 
 
@@ -86,17 +108,25 @@ class CodexAgent:
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Codex on the job and report what it prints."""
+        note = self._services.processes.scratch(job.token) / "gave-up"
         usage = SessionUsage.open(self._services.processes, self.name, job)
-        lines = CodexLines(job.mode, usage, job.model, self._homes()[0])
+        lines = CodexLines(job.mode, usage, job.model, note.exists, self._homes()[0], job.hear)
         # It says that it tries again, but not when: a moment is its own business, if others could work.
-        grace = min(_OFFLINE, max(job.limits.patience, SHORT_RETRY))
+        grace = min(self._options.offline_grace, max(job.limits.patience, SHORT_RETRY))
 
         def patience() -> float | None:
             if lines.offline_since is None:
                 return None
             return max(0.0, lines.offline_since + grace - time.monotonic())
 
-        return run_program(self._services, job, self._command(job), lines, patience)
+        return run_program(
+            self._services,
+            job,
+            self._command(job),
+            lines,
+            patience,
+            give_up=note.touch,
+        )
 
     def _command(self, job: Job) -> Command:
         variables, homes = self._own_folders(), self._homes()

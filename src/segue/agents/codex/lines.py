@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from segue.agents.limits import reset_at
-from segue.agents.local.failures import MESSAGE_CHARS, FailureTable
-from segue.agents.local.launch import ProcessEnd
+from segue.agents.classify import meaning_of
+from segue.agents.limits import read_instant, reset_at
+from segue.agents.local.failures import MESSAGE_CHARS, FailureTable, load_sentences
+from segue.agents.local.launch import ProcessEnd, SessionUsage
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
-from segue.agents.local.usage import SessionUsage
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, clip, parse_object, shrink
-from segue.agents.why_failed import meaning_of
 from segue.domain.events import AgentUsage, Event
 from segue.domain.job import Mode
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
@@ -44,26 +46,69 @@ class SessionFacts(Struct, frozen=True):
 
 def read_session(home: Path, thread: str | None, now: float) -> SessionFacts:
     """Return what the file of a thread says; nothing if there is none."""
-    if thread is None or not _THREAD.fullmatch(thread):
-        return SessionFacts()
-    place = max(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"), default=None)
+    place = _find_session(home, thread)
     if place is None:
         return SessionFacts()
     lines = read_end(place, _TAIL_BYTES).decode("utf-8", "replace").splitlines()
     used: Usage | None = None
-    windows: Json = {}
-    error = ""
-    for line in lines:  # what is said last counts
-        if '"token_count"' not in line and '"task_complete"' not in line:
+    limits: float | None = None
+    is_limit_known = False
+    error = _read_error_kind(lines)
+    for line in reversed(lines):
+        event = parse_object(line) or {} if '"token_count"' in line else {}
+        payload = as_table(event.get("payload"))
+        if as_text(payload.get("type")) != "token_count":
             continue
-        payload = as_table((parse_object(line) or {}).get("payload"))
-        if payload.get("type") == "token_count":
-            used = _read_total(payload) or used
-            windows = as_table(payload.get("rate_limits")) or windows
-        elif payload.get("type") == "task_complete":
-            kind = as_table(payload.get("error")).get("codex_error_info")  # some kinds have details
-            error = next(iter(kind), "") if isinstance(kind, dict) else as_text(kind)
-    return SessionFacts(used, _read_limits(windows, now), error)
+        # The last one may say only one of the two.
+        used = used or _read_total(payload)
+        if not is_limit_known and (windows := as_table(payload.get("rate_limits"))):
+            limits, is_limit_known = (
+                _read_limits(windows, read_instant(event.get("timestamp")) or now, now),
+                True,
+            )
+        if used is not None and is_limit_known:
+            break
+    return SessionFacts(used, limits, error)
+
+
+def read_version(home: Path, thread: str | None) -> str:
+    """Return the version of Codex that the first line of a thread's file names; it prints none itself."""
+    place = _find_session(home, thread)
+    if place is None:
+        return ""
+    with place.open("rb") as file:
+        line = file.readline(_TAIL_BYTES).decode("utf-8", "replace")
+    return as_text(as_table((parse_object(line) or {}).get("payload")).get("cli_version"))[:40]
+
+
+def count_unsupported(home: Path, thread: str | None) -> int:
+    """Return how many calls of the last turn Codex did not know how to make: it prints nothing of them."""
+    place = _find_session(home, thread)
+    lines = read_end(place, _TAIL_BYTES).decode("utf-8", "replace").splitlines() if place else []
+    count = 0
+    for line in reversed(lines):
+        if '"task_started"' in line:
+            break
+        payload = as_table((parse_object(line) or {}).get("payload")) if "unsupported call" in line else {}
+        is_answer = as_text(payload.get("type")).endswith("_call_output")
+        count += is_answer and as_text(payload.get("output")).startswith("unsupported call")
+    return count
+
+
+def _find_session(home: Path, thread: str | None) -> Path | None:
+    if thread is None or not _THREAD.fullmatch(thread):
+        return None
+    return max(home.glob(f"sessions/*/*/*/rollout-*-{thread}.jsonl"), default=None)
+
+
+def _read_error_kind(lines: list[str]) -> str:
+    """Return what Codex calls the error of the turn that ended last; some kinds have details."""
+    for line in reversed(lines):
+        payload = as_table((parse_object(line) or {}).get("payload")) if '"task_complete"' in line else {}
+        if as_text(payload.get("type")) == "task_complete":
+            kind = as_table(payload.get("error")).get("codex_error_info")
+            return next(iter(kind), "") if isinstance(kind, dict) else as_text(kind)
+    return ""
 
 
 def _read_total(payload: Json) -> Usage | None:
@@ -74,18 +119,23 @@ def _read_total(payload: Json) -> Usage | None:
     return found if found.tokens else None
 
 
-def _read_limits(windows: Json, now: float) -> float | None:
-    """Return when the last limit ends that is used up."""
-    ends = []
-    for window in map(as_table, windows.values()):
-        used = window.get("used_percent")
-        if isinstance(used, int | float) and used >= _FULL:
-            ends.append(reset_at(window.get("resets_at"), now))
-    return max(filter(None, ends), default=None)
+def _read_limits(windows: Json, said: float, now: float) -> float | None:
+    """Return when the last limit ends that is used up; `said`: when this was said."""
+    ends = (_read_end(as_table(window), said, now) for window in windows.values())
+    return max((end for end in ends if end is not None), default=None)
+
+
+def _read_end(window: Json, said: float, now: float) -> float | None:
+    used, seconds = window.get("used_percent"), window.get("resets_in_seconds")
+    if not isinstance(used, int | float) or used < _FULL:
+        return None
+    at = said + seconds if isinstance(seconds, int | float) else window.get("resets_at")
+    return reset_at(at, now)
 
 
 LOGIN = "Run `codex login`, or set CODEX_API_KEY; `codex exec` does not read OPENAI_API_KEY."
-FAILURES = FailureTable("Codex", LOGIN, "codex")
+FAILURES = FailureTable("Codex", LOGIN, **load_sentences(Path(__file__)))
+
 
 _BY_ERROR = {
     "context_window_exceeded": FailureKind.CONTEXT,
@@ -113,10 +163,15 @@ class CodexLines:
         mode: Mode,
         usage: SessionUsage | None = None,
         model: str | None = None,
+        was_given_up: Callable[[], bool] = lambda: False,
         home: Path | None = None,
+        hear: Hear | None = None,
     ) -> None:
-        """`home` is where its session files are."""
-        self._mode, self._home = mode, home
+        """`was_given_up` returns whether Codex was stopped because its service did not answer.
+
+        `home` is where its session files are.
+        """
+        self._mode, self._was_given_up, self._home = mode, was_given_up, home
         self._usage = usage or SessionUsage()
         self._turn: str | None = None
         self._session = SessionFacts()
@@ -135,6 +190,7 @@ class CodexLines:
                 "error": self._read_error,
             },
             self._note_contact,
+            hear,
         )
         self._lines.model = model
         self.read = self._lines.read
@@ -195,13 +251,18 @@ class CodexLines:
         if self._turn != "completed" and self._home is not None:
             self._session = read_session(self._home, self._lines.session, now)
             self._usage.total = self._usage.total or self._session.used
+        if self._turn == "completed" and self._home is not None and not self._lines.counts["tools"]:
+            unsupported = count_unsupported(self._home, self._lines.session)
+            self._lines.counts += Counter({"tools": unsupported, "tools_failure": unsupported})
         self._usage.store(self._lines.session)
         self._lines.usage = self._usage.spent()
-        return self._lines.outcome(end, self._lines.message, self._failure(end, now), {})
+        version = read_version(self._home, self._lines.session) if self._home is not None else ""
+        facts = {"version": version} if version else {}
+        return self._lines.outcome(end, self._lines.message, self._failure(end, now), facts)
 
     def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
         counts, problem = self._lines.counts, self._problem[:MESSAGE_CHARS]
-        if self._turn is None and self.offline_since is not None and end.exit.reason == "ended":
+        if self._turn is None and self._was_given_up():
             said = f"Codex cannot reach its service and would wait for ever: {problem}"
             kind = meaning_of(problem)
             if kind in (FailureKind.USAGE_LIMIT, FailureKind.RATE_LIMIT, FailureKind.AUTH):

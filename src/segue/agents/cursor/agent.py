@@ -19,14 +19,21 @@ from msgspec import field
 
 from segue.agents.cursor.lines import LOGIN, CursorLines
 from segue.agents.local.launch import flag, run_program
-from segue.agents.local.program import InstalledProgram, Program, check_program_name, find_key, in_home
+from segue.agents.local.program import (
+    InstalledProgram,
+    LoginProbe,
+    Program,
+    check_program_name,
+    find_key,
+    in_home,
+)
 from segue.domain.events import Event
 from segue.domain.job import Job, Mode
-from segue.domain.options import Options
+from segue.domain.options import NonNegativeFloat, Options
 from segue.domain.outcome import Outcome
 from segue.ports import Capabilities
+from segue.system.isolation.policy import Places
 from segue.system.process.processes import Command
-from segue.system.sandbox.policy import Places
 from segue.system.services import Services
 
 _CURSOR = Program(
@@ -36,14 +43,14 @@ _CURSOR = Program(
     "Install the Cursor CLI: https://cursor.com/docs/cli/overview",
     r"\d{4}\.\d\d\.\d\d-[0-9a-f]+",
     LOGIN,
-    ("status", "--format", "json"),
-    r"(?i)not (?:logged|signed) in",
-    r'(?i)(?:logged|signed) in|"isAuthenticated"\s*:\s*true',
+    LoginProbe(
+        ("status", "--format", "json"),
+        r"(?i)not (?:logged|signed) in",
+        r'(?i)(?:logged|signed) in|"isAuthenticated"\s*:\s*true',
+    ),
 )
 _QUIET = {"NO_OPEN_BROWSER": "1"}
 _KEY = "CURSOR_API_KEY"
-_AFTER_RESULT = 5.0
-"""Seconds that Cursor may take to exit after its result before it is stopped."""
 _CONFIG = "cli-config.json"
 _LOGIN_FILE = "auth.json"
 
@@ -52,8 +59,8 @@ class CursorOptions(Options, frozen=True):
     """The table `[agents.cursor]`."""
 
     agent_cmd: str | None = None
-    """The program: a name on PATH or a full path; `agent`, then `cursor-agent` if unset. If it prints
-    plain text, that is its answer."""
+    """The program: a name on PATH or a full path; `agent`, then `cursor-agent` if unset. One that
+    prints plain text is believed: what it prints is its answer."""
     sandbox: Literal["enabled", "disabled"] | None = "disabled"
     """Cursor's own sandbox in edit mode; unset: Cursor decides. Not a security boundary."""
     force: bool = True
@@ -68,6 +75,8 @@ class CursorOptions(Options, frozen=True):
     """Environment variables that the agent may see."""
     own_config_dir: bool = True
     """Use a CURSOR_CONFIG_DIR per launch, so that launches do not collide."""
+    result_grace: NonNegativeFloat = 5.0
+    """Seconds that Cursor may take to exit after its result before it is stopped."""
 
     def __post_init__(self) -> None:
         check_program_name(self.agent_cmd)
@@ -89,8 +98,8 @@ class CursorAgent:
 
     def run(self, job: Job) -> AsyncGenerator[Event | Outcome, None]:
         """Run Cursor on the job and report what it prints."""
-        lines = CursorLines(job.mode, silent=self._options.agent_cmd is not None)
-        patience = _limit_after_result(lines)
+        lines = CursorLines(job.mode, job.hear, plain=self._options.agent_cmd is not None)
+        patience = _limit_after_result(lines, self._options.result_grace)
         return run_program(self._services, job, self._command(job), lines, patience)
 
     def _command(self, job: Job) -> Command:
@@ -108,6 +117,7 @@ class CursorAgent:
         editing = [*(["--force"] if options.force else []), *flag("--sandbox", options.sandbox)]
         return [
             *("-p", "--output-format", "stream-json"),
+            *(["--stream-partial-output"] if job.hear else []),
             *(["--trust"] if options.trust else []),
             *(["--approve-mcps"] if options.approve_mcps else []),
             *(editing if job.mode is Mode.EDIT else ["--mode", job.mode.value]),
@@ -125,7 +135,7 @@ class CursorAgent:
         return find_key([_KEY], self._options.pass_env)
 
 
-def _limit_after_result(lines: CursorLines) -> Callable[[], float | None]:
+def _limit_after_result(lines: CursorLines, grace: float) -> Callable[[], float | None]:
     """Return the patience with a process that has given its result, whatever it still prints."""
     deadline: float | None = None
 
@@ -133,7 +143,7 @@ def _limit_after_result(lines: CursorLines) -> Callable[[], float | None]:
         nonlocal deadline
         now = asyncio.get_running_loop().time()
         if deadline is None and lines.is_finished:
-            deadline = now + _AFTER_RESULT
+            deadline = now + grace
         return None if deadline is None else max(0.0, deadline - now)
 
     return patience

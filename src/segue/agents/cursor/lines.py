@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from segue.agents.local.failures import FailureTable
+from segue.agents.local.failures import FailureTable, load_sentences
 from segue.agents.local.launch import ProcessEnd
 from segue.agents.local.lines import LineReader, ignore, raw_event, read_id, start_tool, thinking_event
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_list, as_table, as_text, shrink
 from segue.domain.events import AgentUsage, Event
 from segue.domain.job import Mode
@@ -90,7 +92,8 @@ def _read_status(result: Any) -> tuple[str | None, Any]:
 
 
 LOGIN = "Run `cursor-agent login`, or set CURSOR_API_KEY."
-FAILURES = FailureTable("Cursor", LOGIN, "cursor")
+FAILURES = FailureTable("Cursor", LOGIN, **load_sentences(Path(__file__)))
+
 
 _TOKENS = {
     "input_tokens": "inputTokens",
@@ -103,9 +106,9 @@ _TOKENS = {
 class CursorLines:
     """Remembers what the outcome of a launch needs."""
 
-    def __init__(self, mode: Mode, *, silent: bool = False) -> None:
-        """`silent`: a program that prints nothing and ends well has done its work."""
-        self._mode, self._may_be_silent = mode, silent
+    def __init__(self, mode: Mode, hear: Hear | None = None, *, plain: bool = False) -> None:
+        """`plain`: the program may be another one, whose text is its answer."""
+        self._mode, self._may_be_plain = mode, plain
         self._printed = AnswerText()
         self._result: Json | None = None
         self._plan = ""
@@ -122,6 +125,7 @@ class CursorLines:
                 "interaction_query": lambda line: [raw_event(line)],
                 "result": self._read_result,
             },
+            hear=hear,
             envelope=("session_id", "subtype", "is_error", "timestamp_ms"),
         )
 
@@ -154,6 +158,7 @@ class CursorLines:
         if "timestamp_ms" in line and "model_call_id" not in line:
             self._is_partial = True
             self._pieces.add(text)
+            self._lines.speech.add(text)
             return []
         # With partial output the other lines only repeat the pieces.
         return self._flush() if self._is_partial else self._lines.say(text)
@@ -207,10 +212,8 @@ class CursorLines:
         return self._lines.outcome(end, text, failure, self._facts())
 
     def _is_plain(self, end: ProcessEnd, text: str) -> bool:
-        """Return whether the program printed text alone, and ended well: another one, such as a script."""
-        if end.exit.code != 0 or text or self._lines.speaks:
-            return False
-        return self._may_be_silent or bool(str(self._printed).strip())
+        """Return whether the program printed text alone, and ended well."""
+        return self._may_be_plain and end.exit.code == 0 and not text and self._result is None
 
     def _failure(self, end: ProcessEnd, now: float, text: str) -> Failure | None:
         result, counts = self._result, self._lines.counts

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from types import MethodType
+from typing import Any, TypeVar
+from weakref import WeakMethod
 
 from segue.agents.local.launch import ProcessEnd
-from segue.agents.local.output import split
-from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink
+from segue.agents.local.speech import Hear, Speech
+from segue.agents.local.values import TEXT_CHARS, Json, as_text, clip, parse_object, shrink, split
 from segue.domain.events import AgentRaw, AgentText, AgentThought, AgentTool, Event
 from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
+
+R = TypeVar("R")
 
 Handler = Callable[[Json], list[Event]]
 
@@ -31,19 +35,21 @@ class LineReader:
         self,
         handlers: Mapping[str, Handler],
         prepare: Callable[[Json], None] | None = None,
+        hear: Hear | None = None,
         envelope: Collection[str] = (),
     ) -> None:
-        """`prepare` sees every JSON line before its handler does.
+        """`prepare` sees every JSON line before its handler does; `hear` takes what is said as it is said.
 
         The first line of a stream has one of the fields of the `envelope`; until then JSON is what the
         program says, in plain text.
         """
-        self._handlers, self._prepare = handlers, prepare
+        self._handlers = {kind: _hold(handler) for kind, handler in handlers.items()}
+        self.speech = Speech(hear)
+        self._prepare = _hold(prepare) if prepare is not None else None
         self._plain: deque[str] = deque(maxlen=_PLAIN_LINES)
         self._envelope = envelope
         self._early: list[Json] = []
-        self.speaks = False
-        """True once a line of the stream was read."""
+        self._is_known = False
         self.counts = Counter[str]()
         self.session: str | None = None
         """The session's id, which Claude and Cursor print with every line."""
@@ -87,19 +93,20 @@ class LineReader:
             return self._keep_broken(text)
         self.is_torn = False
         kind = line.get("type")
-        if not self.speaks and not self._begins_stream(line, kind):
+        if not self._is_known and not self._begins_stream(line, kind):
             self._plain.append(text[:_PLAIN_CHARS])
             self._early += [line] if len(self._early) < _PLAIN_LINES else []
             return None
-        early, self._early, self.speaks = self._early, [], True
+        early, self._early, self._is_known = self._early, [], True
         before = [event for one in early for event in self.keep_unknown(one)]
         return before + self._read_object(line, kind)
 
     def _read_object(self, line: Json, kind: Any) -> list[Event]:
         self.session = as_text(line.get("session_id")) or self.session
-        if self._prepare is not None:
-            self._prepare(line)
-        handler = self._handlers.get(kind) if isinstance(kind, str) else None
+        if self._prepare is not None and (prepare := self._prepare()) is not None:
+            prepare(line)
+        held = self._handlers.get(kind) if isinstance(kind, str) else None
+        handler = held() if held is not None else None
         return handler(line) if handler is not None else self.keep_unknown(line)
 
     def _begins_stream(self, line: Json, kind: Any) -> bool:
@@ -128,6 +135,7 @@ class LineReader:
             return []
         if not is_subagent:
             self.message, self.lost = text, False
+            self.speech.end(text)
         return [AgentText(piece, is_subagent) for piece in split(text, TEXT_CHARS)]
 
     def too_long(self) -> Failure:
@@ -139,6 +147,11 @@ class LineReader:
         self.counts["tools"] += 1
         self.counts[f"tools_{status or 'unknown'}"] += 1
         return AgentTool(name, given, key, "completed", status or "", shrink(result))
+
+
+def _hold(handler: Callable[[Json], R]) -> Callable[[], Callable[[Json], R] | None]:
+    """Hold a handler, but not its owner, which has the reader: a server would keep both for long."""
+    return WeakMethod(handler) if isinstance(handler, MethodType) else lambda: handler
 
 
 def start_tool(name: str, key: str, given: Any) -> Event:

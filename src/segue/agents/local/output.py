@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
+from segue.agents.local.values import split
 from segue.domain.events import AgentOutput, AgentText, Event, event_data
 from segue.domain.text import LONGEST_ANSWER
 from segue.system.lines import LineFramer
-from segue.system.redact import unfinished
+from segue.system.shapes import unfinished
 
 ReadLine = Callable[[str], list[Event] | None]
 """Returns the events in a line of stdout, or None if the line is plain text."""
@@ -107,15 +108,3 @@ class OutputStream:
     def _output(self, text: str) -> Iterator[Event]:
         for piece in split(text, _EVENT_CHARS):
             yield AgentOutput(self._name, piece)
-
-
-def split(text: str, size: int) -> Iterator[str]:
-    """Yield the pieces of a long text. They end with a word where possible, and no key is in two of them."""
-    start = 0
-    while len(text) - start > size:
-        end = max(text.rfind(space, start, start + size) for space in "\n \t") + 1 or start + size
-        end = start + (unfinished(text[start:end]) or end - start)
-        yield text[start:end]
-        start = end
-    if start < len(text):
-        yield text[start:]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from segue.system.shapes import unfinished
 
 Json = Mapping[str, Any]
 
@@ -56,6 +58,18 @@ def as_money(value: Any) -> float | None:
 def clip(text: str, size: int) -> str:
     """Return the beginning of a text, and how much was cut."""
     return text if len(text) <= size else f"{text[:size]}…[{len(text) - size} characters cut]"
+
+
+def split(text: str, size: int) -> Iterator[str]:
+    """Yield the pieces of a long text. They end with a word where possible, and no key is in two of them."""
+    start = 0
+    while len(text) - start > size:
+        end = max(text.rfind(space, start, start + size) for space in "\n \t") + 1 or start + size
+        end = start + (unfinished(text[start:end]) or end - start)
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
 
 
 def shrink(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The script of the agent, and the acts that its process (`child`) does for one entry of it.
+"""A script for the agent, and how an entry of it becomes acts, which its process (`child`) does in turn.
 
 A script is a TOML file of `[[on]]` entries; the first one whose selectors match the launch is played:
 
@@ -9,14 +9,21 @@ A script is a TOML file of `[[on]]` entries; the first one whose selectors match
     exit_code = 1
 
 In plan and ask mode nothing is edited.
+
+Each line that the process prints is one of
+
+    {"type": "text", "text": …}
+    {"type": "tool", "name": "Write" | "Edit" | "Bash", "input": {…}}
+    {"type": "usage", "input_tokens": …, "output_tokens": …, "cost_usd": …}
+    {"type": "result", "ok": true | false, "text": …}
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -111,6 +118,12 @@ def load_script(path: Path) -> AgentScript:
         raise UsageError(f"The script {explain_unreadable(path, error)}", hint=hint) from None
 
 
+Act = tuple[str, ...]
+"""The name of an act, and its fields."""
+
+_IDENTITY = ("-c", "user.name=Scripted agent", "-c", "user.email=scripted@localhost")
+
+
 def pick_entry(entries: Sequence[ScriptedEntry], job: Job) -> ScriptedEntry | None:
     """Return the first entry that matches this launch."""
     facts = {"task": "1", "attempt": "1", "phase": "execute", **job.labels}
@@ -129,54 +142,92 @@ def make_note(job: Job) -> dict[str, str]:
     return {f"notes/task-{name}.md": text}
 
 
-def make_acts(entry: ScriptedEntry, job: Job) -> Iterator[tuple[Any, ...]]:
-    """Yield the name and the values of each act that the entry asks for, in the documented order."""
+def write_acts(entry: ScriptedEntry, job: Job) -> str:
+    """Return what the process reads: the acts, and the prompt."""
+    acts = [*_make_acts(entry, job), ("exit", str(entry.exit_code))]
+    parts = [" ".join([name, *map(_size, fields)]) + "\n" + "".join(fields) for name, *fields in acts]
+    return f"{''.join(parts)}prompt\n{job.prompt.text}"
+
+
+def _size(text: str) -> str:
+    return str(len(text.encode("utf-8", "replace")))
+
+
+def _make_acts(entry: ScriptedEntry, job: Job) -> Iterator[Act]:
+    """Yield everything that the entry asks for, in the documented order."""
     names = {"task": job.labels.get("task", "1"), "attempt": job.labels.get("attempt", "1")}
-    fill = partial(_fill, names)
-    text, prompt = _answer(entry, job, fill), len(job.prompt.text.encode("utf-8", "replace"))
-    if entry.stderr is not None:
-        yield "complain", fill(entry.stderr)
-    if entry.say is not None:
-        yield "print", {"type": "text", "text": fill(entry.say)}
+    text, prompt = _answer(entry, job, names), len(job.prompt.text.encode("utf-8", "replace"))
+    yield from _speak(entry, names)
     if entry.delay:
-        yield "sleep", entry.delay
+        yield "sleep", str(entry.delay)
     if entry.wait_for is not None:
-        yield "wait_for", fill(entry.wait_for)
+        yield "wait_for", fill(entry.wait_for, names)
     if job.mode is Mode.EDIT:
-        yield from _edit(entry, fill)
+        yield from _edit(entry, names)
     guess = {"input_tokens": prompt // 4, "output_tokens": len(text) // 4, "cost_usd": 0.0}
     named = {name: value for name, value in asdict(entry.usage).items() if value is not None}
-    yield "print", {"type": "usage", **guess, **named}
+    yield _line(type="usage", **guess | named)
     if entry.limit is not None:
-        yield "say", fill(entry.limit)
+        yield "print", fill(entry.limit, names) + "\n"
         return
     if entry.hang:
         yield ("hang",)
     if not entry.no_result:
-        yield "print", {"type": "result", "text": text}
+        yield _line(type="result", ok=entry.exit_code == 0, text=text)
 
 
-def _edit(entry: ScriptedEntry, fill: Callable[[str], str]) -> Iterator[tuple[str, ...]]:
-    for act, files in (("write", entry.write), ("append", entry.append)):
-        yield from ((act, fill(path), fill(text)) for path, text in files.items())
-    for path, (old, new) in entry.edit.items():
-        yield "replace", fill(path), fill(old), fill(new)
-    yield from (("delete", fill(path)) for path in entry.delete)
-    yield from (("run", *argv) for argv in entry.run)
-    if entry.commit is not None:
-        yield "commit", fill(entry.commit)
-
-
-def _answer(entry: ScriptedEntry, job: Job, fill: Callable[[str], str]) -> str:
+def _answer(entry: ScriptedEntry, job: Job, names: Mapping[str, str]) -> str:
+    phase = job.labels.get("phase", "execute")
     if entry.plan is None and entry.say is None:
-        answer = make_answer(job.labels.get("phase", "execute"), job.prompt.text, entry.verdict)
+        answer = make_answer(phase, job.prompt.text, entry.verdict)
         if answer is not None:
             return answer
     if job.mode is Mode.PLAN:
-        return fill("1. Write what the task asks for.\n2. Check it." if entry.plan is None else entry.plan)
-    return fill("Task {task}: done as the script says." if entry.say is None else entry.say)
+        text = "1. Write what the task asks for.\n2. Check it." if entry.plan is None else entry.plan
+    else:
+        text = "Task {task}: done as the script says." if entry.say is None else entry.say
+    return fill(text, names)
 
 
-def _fill(names: Mapping[str, str], text: str) -> str:
+def _speak(entry: ScriptedEntry, names: Mapping[str, str]) -> Iterator[Act]:
+    if entry.stderr is not None:
+        yield "complain", fill(entry.stderr, names) + "\n"
+    if entry.say is not None:
+        yield _line(type="text", text=fill(entry.say, names))
+
+
+def _edit(entry: ScriptedEntry, names: Mapping[str, str]) -> Iterator[Act]:
+    for act, tool, files in (("write", "Write", entry.write), ("append", "Edit", entry.append)):
+        for name, content in files.items():
+            path, text = fill(name, names), fill(content, names)
+            yield act, path, text
+            yield _tool(tool, path=path, chars=len(text))
+    for name, (before, after) in entry.edit.items():
+        path, old, new = fill(name, names), fill(before, names), fill(after, names)
+        yield "replace", path, old, new
+        yield _tool("Edit", path=path, old=old, new=new)
+    for name in entry.delete:
+        path = fill(name, names)
+        yield "delete", path
+        yield _tool("Bash", command=f"rm {path}")
+    for argv in entry.run:
+        yield "run", *argv
+        yield _tool("Bash", command=" ".join(argv))
+    if entry.commit is not None:
+        message = fill(entry.commit, names)
+        yield "run", "git", "add", "--all"
+        yield "run", "git", *_IDENTITY, "commit", "--quiet", "-m", message
+        yield _tool("Bash", command=f"git commit -m {message!r}")
+
+
+def fill(text: str, names: Mapping[str, str]) -> str:
     """Return the text with `{name}` replaced by its value; other braces stay as they are."""
     return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), text)
+
+
+def _tool(name: str, **values: Any) -> Act:
+    return _line(type="tool", name=name, input=values)
+
+
+def _line(**line: Any) -> tuple[str, str]:
+    return "print", json.dumps(line) + "\n"

@@ -5,7 +5,6 @@ Without a script it writes one small note per task.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -14,23 +13,24 @@ from segue import __version__
 from segue.agents.local.failures import FailureTable
 from segue.agents.local.launch import ProcessEnd, make_command, run_program
 from segue.agents.local.lines import LineReader
+from segue.agents.local.speech import Hear
 from segue.agents.local.values import Json, as_count, as_money, as_table, as_text
-from segue.agents.scripted.acts import ScriptedEntry, load_script, make_acts, make_note, pick_entry
+from segue.agents.scripted.acts import ScriptedEntry, load_script, make_note, pick_entry, write_acts
 from segue.domain.events import AgentTool, AgentUsage, Event
 from segue.domain.job import Job
 from segue.domain.options import Options
-from segue.domain.outcome import Failure, Outcome, Usage
+from segue.domain.outcome import Failure, FailureKind, Outcome, Usage
 from segue.ports import Capabilities, Installation, Problem
 from segue.system.process.segue import part_command
 from segue.system.services import Services
 
-FAILURES = FailureTable("the agent")
+FAILURES = FailureTable("the agent", login="")
 
 
 class ScriptedLines:
     """Remembers what the outcome of a launch needs."""
 
-    def __init__(self) -> None:
+    def __init__(self, hear: Hear | None = None) -> None:
         self._result: Json | None = None
         self._lines = LineReader(
             {
@@ -40,7 +40,8 @@ class ScriptedLines:
                 ],
                 "usage": self._read_usage,
                 "result": self._read_result,
-            }
+            },
+            hear=hear,
         )
         self.read = self._lines.read
 
@@ -60,12 +61,15 @@ class ScriptedLines:
     def outcome(self, end: ProcessEnd, now: float) -> Outcome:
         """Return how the launch ended, judging by everything that was read."""
         said = as_text((self._result or {}).get("text"))
-        return self._lines.outcome(end, said, self._failure(end, now), {})
+        return self._lines.outcome(end, said, self._failure(end, now, said), {})
 
-    def _failure(self, end: ProcessEnd, now: float) -> Failure | None:
+    def _failure(self, end: ProcessEnd, now: float, said: str) -> Failure | None:
         if self._result is None:
             return FAILURES.judge_end(end, self._lines, now)
-        return end.failure(now, self._lines.plain_text)
+        if self._result.get("ok"):
+            return end.failure(now, self._lines.plain_text)
+        known = end.failure(now, self._lines.plain_text)
+        return known or Failure(FailureKind.UNKNOWN, said or "the agent reports a failure")
 
 
 class ScriptedOptions(Options, frozen=True):
@@ -101,9 +105,8 @@ class ScriptedAgent:
         """Play the script and report what the process prints."""
         argv = part_command("segue.agents.scripted.child")
         entry = pick_entry(load_script(self._script).on, job) if self._script else None
-        entry = entry or ScriptedEntry(write=make_note(job))
-        stdin = json.dumps({"acts": list(make_acts(entry, job)), "exit_code": entry.exit_code})
-        return run_program(self._services, job, make_command(job, argv, stdin=stdin), ScriptedLines())
+        acts = write_acts(entry or ScriptedEntry(write=make_note(job)), job)
+        return run_program(self._services, job, make_command(job, argv, stdin=acts), ScriptedLines(job.hear))
 
     def forget(self, token: str) -> None:
         """Drop what was kept for an adoption."""

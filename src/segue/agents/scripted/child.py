@@ -1,24 +1,22 @@
-"""The process of the scripted agent: does the acts that it reads from stdin as JSON, in their order.
+"""The process of the scripted agent: does what it reads, act by act.
 
-It prints JSON lines:
-
-    {"type": "text", "text": …}
-    {"type": "tool", "name": "Write" | "Edit" | "Bash", "input": {…}}
-    {"type": "usage", "input_tokens": …, "output_tokens": …, "cost_usd": …}
-    {"type": "result", "text": …}
+Segue has read the script, and sends what follows from it (see `acts`), because `json`, `re` and `tomllib`
+take longer to import than everything else here. On stdin each act is a line `NAME SIZE …` with as many bytes
+as the sizes say; the prompt comes after the line `prompt`.
 """
 
+# Importing pathlib would double the start-up time.
+# ruff: noqa: PTH103, PTH108, PTH109, PTH110, PTH118, PTH120, PTH123
 from __future__ import annotations
 
-import json
-import subprocess
+import os
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-_IDENTITY = ("-c", "user.name=Scripted agent", "-c", "user.email=scripted@localhost")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import NoReturn
 
 
 class BadAct(Exception):
@@ -27,115 +25,113 @@ class BadAct(Exception):
 
 def main(_arguments: list[str]) -> int:
     """Do everything that stdin says."""
-    job = json.load(sys.stdin.buffer)
     try:
-        for name, *values in job["acts"]:
-            ACTS[name](*values)
+        for name, fields in _read_acts(sys.stdin.buffer.read()):
+            if name == "exit":
+                return int(fields[0])
+            ACTS[name](*fields)
     except (BadAct, OSError) as error:
-        _complain(f"Error: {error}")
+        sys.stderr.buffer.write(f"Error: {error}\n".encode("utf-8", "replace"))
         return 1
     except KeyboardInterrupt:
         sys.excepthook = lambda *_: None  # no traceback when it is stopped
         raise
-    return int(job["exit_code"])
+    return 0
 
 
-def _print(line: Any) -> None:
-    _say(json.dumps(line))
+def _read_acts(data: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    place = 0
+    while True:
+        end = data.index(b"\n", place)
+        name, *sizes = data[place:end].decode().split()
+        if name == "prompt":
+            return
+        place, fields = end + 1, []
+        for size in map(int, sizes):
+            fields.append(data[place : place + size])
+            place += size
+        yield name, fields
 
 
-def _say(text: str) -> None:
-    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+def _print(text: bytes) -> None:
+    sys.stdout.buffer.write(text)
     sys.stdout.buffer.flush()
 
 
-def _complain(text: str) -> None:
-    sys.stderr.buffer.write(text.encode("utf-8", "replace") + b"\n")
+def _complain(text: bytes) -> None:
+    sys.stderr.buffer.write(text)
     sys.stderr.buffer.flush()
 
 
-def _report(name: str, **values: Any) -> None:
-    _print({"type": "tool", "name": name, "input": values})
+def _sleep(seconds: bytes) -> None:
+    time.sleep(float(seconds))
 
 
-def _wait_for(path: str) -> None:
-    while not Path(path).exists():
+def _wait_for(path: bytes) -> None:
+    while not os.path.exists(os.fsdecode(path)):
         time.sleep(0.02)
 
 
-def _write(name: str, text: str) -> None:
+def _write(name: bytes, text: bytes, how: str = "wb") -> None:
     path = _find_file(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())
-    _report("Write", path=name, chars=len(text))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, how) as file:
+        file.write(text)
 
 
-def _append(name: str, text: str) -> None:
+def _append(name: bytes, text: bytes) -> None:
+    _write(name, text, "ab")
+
+
+def _replace(name: bytes, old: bytes, new: bytes) -> None:
     path = _find_file(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        file.write(text.encode())
-    _report("Edit", path=name, chars=len(text))
+    with open(path, "rb") as file:
+        text = file.read()
+    if old not in text:
+        raise BadAct(f"{os.fsdecode(name)} does not contain {os.fsdecode(old)!r}")
+    with open(path, "wb") as file:
+        file.write(text.replace(old, new))
 
 
-def _replace(name: str, old: str, new: str) -> None:
-    path = _find_file(name)
-    text = path.read_bytes()
-    if old.encode() not in text:
-        raise BadAct(f"{name!r} does not contain {old!r}")
-    path.write_bytes(text.replace(old.encode(), new.encode()))
-    _report("Edit", path=name, old=old, new=new)
+def _delete(name: bytes) -> None:
+    os.unlink(_find_file(name))
 
 
-def _delete(name: str) -> None:
-    _find_file(name).unlink()
-    _report("Bash", command=f"rm {name}")
-
-
-def _find_file(name: str) -> Path:
+def _find_file(name: bytes) -> str:
     """Return the path of a file to change; it must be in the workspace and not in .git."""
-    root = Path.cwd().resolve()
-    place = (root / name).resolve()
-    git = root / ".git"
-    if place == root or not place.is_relative_to(root) or place.is_relative_to(git):
-        raise BadAct(f"{name!r} is not a file of the workspace")
-    return place
+    root = os.path.realpath(os.getcwd())
+    path = os.path.realpath(os.path.join(root, os.fsdecode(name)))
+    git = os.path.join(root, ".git")
+    if not path.startswith(os.path.join(root, "")) or path == git or path.startswith(os.path.join(git, "")):
+        raise BadAct(f"{os.fsdecode(name)!r} is not a file of the workspace")
+    return path
 
 
-def _run(*argv: str) -> None:
-    _call(*argv)
-    _report("Bash", command=" ".join(argv))
+def _run(*words: bytes) -> None:
+    import subprocess  # slow, like the next one, and most scripts do without
 
-
-def _commit(message: str) -> None:
-    _call("git", "add", "--all")
-    _call("git", *_IDENTITY, "commit", "--quiet", "-m", message)
-    _report("Bash", command=f"git commit -m {message!r}")
-
-
-def _call(*argv: str) -> None:
     try:
+        argv = [os.fsdecode(word) for word in words]
         subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True)
     except subprocess.CalledProcessError as error:
         raise BadAct(str(error)) from None
 
 
-def _hang() -> None:
+def _hang() -> NoReturn:
     while True:
         time.sleep(600)
 
 
 ACTS: dict[str, Callable[..., None]] = {
     "print": _print,
-    "say": _say,
     "complain": _complain,
-    "sleep": time.sleep,
+    "sleep": _sleep,
     "wait_for": _wait_for,
     "write": _write,
     "append": _append,
     "replace": _replace,
     "delete": _delete,
     "run": _run,
-    "commit": _commit,
     "hang": _hang,
 }
+"""What it can do, beside ending with `exit CODE`."""

@@ -10,7 +10,7 @@ from segue.cli.main import OpenGroup
 from segue.cli.options import CommandSettings, WholeNumber, options
 from segue.cli.terminal.output import Printer
 from segue.store.address import masked
-from segue.store.dataset import EXPORTED
+from segue.store.flat import EXPORTED
 
 
 @click.group(cls=OpenGroup)
@@ -122,7 +122,8 @@ def query(sql: str, kind: str, rows: int, seconds: float, settings: CommandSetti
 def push(to: str | None, run_ids: tuple[str, ...], settings: CommandSettings, output: Printer) -> int:
     """Push runs recorded offline, in SQLite, to Postgres.
 
-    Existing rows are not pushed again, and an interrupted push continues where it stopped.
+    Events buffered while the database was unreachable are written first. Existing rows are not pushed
+    again, and an interrupted push continues where it stopped.
 
     \b
     Examples:

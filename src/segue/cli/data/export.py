@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from segue.cli.terminal.output import Printer
 from segue.domain.errors import UsageError
 from segue.store.atif import export_atif
-from segue.store.dataset import FLAT_TABLES
 from segue.store.export import export
+from segue.store.flat import FLAT_TABLES
 from segue.system.files import check_way
 
 if TYPE_CHECKING:

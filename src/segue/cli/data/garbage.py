@@ -14,10 +14,10 @@ from msgspec import Struct
 from segue.domain.errors import SegueError
 from segue.domain.run import Run, RunState
 from segue.system import identity
-from segue.system.git.repository import Repository, take_snapshot
+from segue.system.git.index import take_snapshot
+from segue.system.git.repository import Repository
 from segue.system.git.worktree import LinkedTree
 from segue.system.lane import LANE_NAME
-from segue.system.process.folder import RunFolder
 from segue.system.sweep import belongs, newest, size_of
 
 if TYPE_CHECKING:
@@ -144,7 +144,13 @@ def _run_of(name: str) -> str:
 
 def _is_supervised(folder: Path) -> bool:
     """Return whether a supervisor of the run may be alive."""
-    return any(job.supervisor() for job in RunFolder(folder).running())
+    for note in (folder / "supervisors").glob("[0-9]*"):
+        try:
+            if not identity.is_dead(note.read_text()):
+                return True
+        except (OSError, UnicodeDecodeError):
+            return True
+    return False
 
 
 def _scratch(rule: Rule) -> Iterator[Leftover]:
@@ -166,7 +172,7 @@ def _bases(rule: Rule) -> Iterator[Leftover]:
 def _environments(rule: Rule) -> Iterator[Leftover]:
     """Yield what setup commands made for checks and nobody has used for long."""
     for folder in _entries(rule, "environments"):
-        for path in sorted(folder.glob("setup/*")):
+        for path in sorted(folder.glob("setup/*/*")):
             if path.is_dir() and not path.is_symlink() and rule.is_old(newest(path)):
                 yield Leftover("scratch", path, size_of(path))
 

@@ -1,4 +1,4 @@
-"""`segue db push`: write the runs of the SQLite file to Postgres."""
+"""`segue db push`: write buffered events, then the runs of the SQLite file, to Postgres."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from segue.cli.terminal.output import Printer, error_text
 from segue.domain.errors import SegueError, UsageError
 from segue.runtime.app import App
 from segue.store.address import is_postgres, masked, sqlite_path
-from segue.store.connection import open_database
-from segue.store.database import Database
+from segue.store.database import Database, open_database
 from segue.store.push import Pushed, push_run
 from segue.store.schema import create
+from segue.store.spool import spools_in
 from segue.store.store import Store
 
 _COUNTED = ("run", "events", "steps", "prompts")
@@ -24,6 +24,7 @@ _COUNTED = ("run", "events", "steps", "prompts")
 class PushReport(Struct):
     """The result for each run."""
 
+    replayed: list[str] = field(default_factory=list)
     pushed: list[Pushed] = field(default_factory=list)
     failed: list[tuple[str, SegueError]] = field(default_factory=list)
 
@@ -40,12 +41,14 @@ def push_runs(app: App, to: str | None, names: Sequence[str], output: Printer) -
     local, target = _addresses(app, to)
     report = PushReport()
     with _open_made(target) as there:
+        _replay(app, target, names, report)
+        known = [name for name in names if any(run.startswith(name) for run in report.replayed)]
         if sqlite_path(local).exists():
             with _open_made(local) as here:
-                for run_id in _run_ids(local, names):
+                for run_id in _run_ids(local, names, known):
                     report.attempt(run_id, lambda run: report.pushed.append(push_run(here, there, run)))
-        elif names:
-            raise _unknown_run(names[0], local)
+        elif len(known) < len(names):
+            raise _unknown_run(next(name for name in names if name not in known), local)
     _print_report(report, target, output)
     return report.failed[0][1].exit_code if report.failed else 0
 
@@ -73,14 +76,31 @@ def _open_made(address: str) -> Iterator[Database]:
         database.close()
 
 
-def _run_ids(local: str, names: Sequence[str]) -> list[str]:
+def _replay(app: App, target: str, names: Sequence[str], report: PushReport) -> None:
+    """Write the events that were buffered while this database was unreachable."""
+    folder = app.state_dir / "runs"
+    waiting = [run for run in spools_in(folder) if not names or any(run.startswith(name) for name in names)]
+    if not waiting:
+        return
+    with Store(target, spools=folder, patience=1.0) as store:
+
+        def replay(run_id: str) -> None:
+            if store.run(run_id) is not None:  # otherwise it belongs to another database
+                store.replay(run_id)
+                report.replayed.append(run_id)
+
+        for run_id in waiting:
+            report.attempt(run_id, replay)
+
+
+def _run_ids(local: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
     """Return the runs with these ids or unique prefixes; without names, all runs, oldest first."""
     with Store(local, read_only=True) as store:
         if not names:
             return [run.id for run in reversed(store.runs())]
         found = [(name, store.run(name)) for name in names]
     for name, run in found:
-        if run is None:
+        if run is None and name not in known:
             raise _unknown_run(name, local)
     return [run.id for _, run in found if run]
 
@@ -96,6 +116,7 @@ def _print_report(report: PushReport, target: str, output: Printer) -> None:
         output.data(
             {
                 "to": masked(target),
+                "replayed": report.replayed,
                 "pushed": [{name: getattr(one, name) for name in _COUNTED} for one in news],
                 "unchanged": [one.run for one in report.pushed if not one.is_news],
                 "failed": [{"run": run_id, "message": error.message} for run_id, error in report.failed],
@@ -103,6 +124,8 @@ def _print_report(report: PushReport, target: str, output: Printer) -> None:
         )
     elif news:
         output.table(_COUNTED, [[getattr(one, name) for name in _COUNTED] for one in news])
+    for run_id in report.replayed:
+        output.text(f"Run {run_id}: the buffered events are in the database.")
     for _, error in report.failed:
         output.warn(error_text(error))
     output.note(f"{len(news)} of {len(report.pushed)} runs had something new for {masked(target)}.")

@@ -10,7 +10,7 @@ import click
 
 from segue.cli.options import CommandSettings, WholeNumber, join_task, options
 from segue.cli.terminal.output import Printer
-from segue.domain.exits import is_question
+from segue.domain.question import is_question
 from segue.domain.run import USUAL_RUNS, RunKind
 
 if TYPE_CHECKING:
@@ -181,6 +181,8 @@ def _print_reason(run: Run, task: TaskView, output: Printer) -> None:
 
 def _print_lanes(view: RunView, output: Printer) -> None:
     """Print what each lane works on, what the first of the other tasks wait for, and what serialised them."""
+    from segue.view.lanes import describe_lanes
+
     for task in view.lanes.values():
         parts = (task.key, task.phase, task.agent, "parked" if task.state == "parked" else "")
         output.text(f"Lane {task.lane}: {' · '.join(filter(None, parts))}")
@@ -188,9 +190,8 @@ def _print_lanes(view: RunView, output: Printer) -> None:
         output.text(f"Task {task.key} {task.waits}")
     if len(view.waiting) > _WAITING:
         output.text(f"… and {len(view.waiting) - _WAITING} more wait; --json names all.")
-    if (parallelism := view.parallelism(time.time())) is not None:
-        collided = f"; {view.collisions} collided" if view.collisions else ""
-        output.text(f"{parallelism:.1f} tasks at a time{collided}.")
+    for words in describe_lanes(view, time.time()):
+        output.text(words)
 
 
 def _list(runs: list[Run], output: Printer, *, others: bool) -> None:

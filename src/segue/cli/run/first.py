@@ -22,6 +22,7 @@ from segue.domain.graph import Waits
 from segue.domain.kinds import with_kinds
 from segue.domain.task import Task, TaskStatus
 from segue.domain.waits import plan_waits
+from segue.ports import Source
 from segue.runtime import registry
 from segue.runtime.app import App
 from segue.runtime.doctor import AgentReport
@@ -38,7 +39,6 @@ from segue.runtime.first_run import (
 from segue.runtime.plan import find_flow, has_model_judge, judge_name, kind_rules
 from segue.runtime.preconditions import introduce, refuse_dirty
 from segue.runtime.sources import FoundSource
-from segue.sources.recorded import RecordedSource
 from segue.system.git.repository import look
 from segue.system.reading import work_tree
 
@@ -64,7 +64,7 @@ def describe_found(
     return [*lines, "", *_list_tasks(app, source)]
 
 
-def _describe_tasks(source: RecordedSource) -> str:
+def _describe_tasks(source: Source) -> str:
     if source.outline is not None and not source.outline.is_planned():
         return f"an agent plans them first: {one_line(source.title, _TITLE_CHARS)}"
     tasks = source.look().tasks
@@ -75,7 +75,7 @@ def _describe_tasks(source: RecordedSource) -> str:
 
 def _describe_agent(app: App, found: FoundAgent | None) -> str:
     if found is None:
-        return f"{app.loaded.settings.agent} (from the settings)"
+        return f"{app.loaded.settings.agent or app.loaded.settings.roles.execute} (from the settings)"
     login = "" if found.report.login in (None, "not known") else found.report.login
     known = ", ".join(filter(None, (found.report.version, login)))
     others = f"; also ready: {', '.join(found.others)}" if found.others else ""
@@ -91,12 +91,12 @@ def _describe_checks(app: App, check: SuggestedCheck | None) -> str:
     return f"{check.command} ({check.why}); it runs on your machine after each task"
 
 
-def _describe_judge(app: App, source: RecordedSource) -> str:
+def _describe_judge(app: App, source: Source) -> str:
     settings = app.loaded.settings
     flow = find_flow(app, source)
     if not flow.has("verify"):
         return "none: there are no acceptance criteria"
-    name = judge_name(app, source, str(settings.agent))
+    name = judge_name(app, source, str(settings.agent or settings.roles.execute))
     if name != "agent" and registry.says("judges", name, "by_model"):
         key = settings.judge.api_key_env
         return f"the model {settings.judge.model}" + (f" ({key})" if has_model_judge(app) else "")
@@ -111,11 +111,11 @@ _HISTORY = """
 _FEWEST = 3
 
 
-def _describe_history(app: App, source: RecordedSource) -> str:
+def _describe_history(app: App, source: Source) -> str:
     """Say what finished runs of this source with this agent took."""
     settings = app.loaded.settings
     with app.store(read_only=True) as store:
-        rows = store.query(_HISTORY, [source.key, str(settings.agent)])
+        rows = store.query(_HISTORY, [source.key, str(settings.agent or settings.roles.execute)])
     if len(rows) < _FEWEST:
         return f"no history yet: {len(rows)} of {_FEWEST} finished runs with this agent"
     costs = [row["cost_usd"] for row in rows if row["cost_usd"]]
@@ -128,7 +128,7 @@ def _describe_range(values: Sequence[float], measure: str) -> str:
     return f"about {middle} ({low} to {high})"
 
 
-def _list_tasks(app: App, source: RecordedSource) -> Iterator[str]:
+def _list_tasks(app: App, source: Source) -> Iterator[str]:
     """Yield a line for each of the first pending tasks, and one about their order."""
     if source.outline is not None and not source.outline.is_planned():
         return

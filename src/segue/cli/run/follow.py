@@ -61,7 +61,7 @@ def follow(
     with found.store(read_only=True) as store:
         run = find_run(store, found, run_id)
     app = replace(settings.load_for(run), tell=output.warn)
-    most = rounds or 5
+    most = rounds or app.loaded.settings.follow_rounds
     return asyncio.run(_follow(app, run, None if once else every, most, verbose, output))
 
 

@@ -35,11 +35,11 @@ def resume(run_id: str | None, verbose: bool, settings: CommandSettings, output:
     from segue.domain.run import RunKind
     from segue.plugins import find_call
     from segue.proof.guard import settle_settings
+    from segue.runtime.moved import settle_here
     from segue.runtime.open import finish_end, reopen_run
-    from segue.runtime.relocate import bring_along
 
     app = replace(settings.find(), tell=output.warn)
-    if said := bring_along(app, app.repo):
+    if said := settle_here(app):
         output.warn(said)
     with app.store(read_only=True) as store:
         run = find_unfinished(store, app, run_id, idle=True)

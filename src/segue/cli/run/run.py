@@ -68,7 +68,7 @@ SECTIONS = {
 )
 @click.option(
     "--isolation",
-    type=click.Choice(["auto", "bwrap", "landlock", "none", "require"]),
+    type=click.Choice(["auto", "bwrap", "namespaces", "landlock", "container", "none", "require"]),
     help="The sandbox of agents and checks; auto takes the strongest that works here.",
 )
 @click.option(
@@ -231,14 +231,15 @@ def _run_decided(
     import asyncio
 
     from segue.cli.run import session
-    from segue.runtime.past import CommitsMissing, TicksWithoutRecord
+    from segue.runtime.moved import CopyKnown
+    from segue.runtime.past import CommitsMissing, TickedByNobody
     from segue.runtime.plan import PlanChanged
     from segue.runtime.preconditions import NotIsolated, Undecided
 
     while True:
         try:
             return asyncio.run(begin(app))
-        except (PlanChanged, CommitsMissing, TicksWithoutRecord) as changed:
+        except (PlanChanged, CommitsMissing, CopyKnown, TickedByNobody) as changed:
             more["plan_changed"] = session.choose_kept(changed, output)
         except Undecided as undecided:
             if yes and isinstance(undecided, NotIsolated):

@@ -133,6 +133,8 @@ async def show_session(opened: OpenRun, output: Printer, verbose: bool) -> Sessi
     if not opened.parts.cloud:
         isolation = opened.parts.services.isolation
         (output.warn if isolation.label == NOT_ISOLATED else output.note)(isolation.sentence)
+        if note := isolation.own_note:
+            output.note(note)
     if opened.fresh and opened.plan.listing.read_as:
         output.note(opened.plan.listing.read_as)
     ended = await watch_session(opened, output, verbose)

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from segue.cli.terminal.output import Printer, clean, error_text, terminal_width
 from segue.cli.terminal.task_table import format_cost, print_tasks
 from segue.domain.amounts import format_count, list_some
-from segue.domain.statement import list_doubts, name_level
+from segue.domain.statement import name_level
 from segue.runtime.open import OpenRun
 from segue.runtime.session import SessionEnd
 from segue.system.files import write_atomic
@@ -45,7 +45,7 @@ def summarise(opened: OpenRun, ended: SessionEnd, output: Printer) -> None:
             is_proposed = not opened.feedback and view.delivery is not None and view.delivery.url
             follow = f"Work on what comes back: segue follow {run.id}" if is_proposed else ""
             proof = f"Proof of each task: segue proof {run.id}"
-            output.note(f"Next: {follow or opened.source.look().next_step or proof}")
+            output.note(f"Next: {follow or opened.source.next_step or proof}")
     if ended.error:
         output.warn(error_text(ended.error))
 
@@ -65,10 +65,6 @@ def describe_result(view: RunView) -> str:
     people = [task.key for task in tasks if task.state == "needs_human"]
     needs = "the run itself" if view.asked else "nothing"
     needs = f"{'task' if len(people) == 1 else 'tasks'} {list_some(people, 5)}" if people else needs
-    done = [task for task in tasks if task.proof is not None and task.key not in people]
-    doubts = [f"task {task.key}: {doubt}" for task in done if task.proof for doubt in list_doubts(task.proof)]
-    if doubts:
-        needs = "; ".join(doubts if needs == "nothing" else [needs, *doubts])
     cost = view.usage.cost_usd
     over = [task.key for task in tasks if task.over_budget]
     passed = f" Over budget: {'task' if len(over) == 1 else 'tasks'} {list_some(over, 5)}." if over else ""

@@ -45,13 +45,13 @@ def list_(source: str | None, settings: CommandSettings, output: Printer) -> Non
     """
     from segue.cli.terminal.output import one_line
     from segue.domain.kinds import with_kinds
-    from segue.runtime.past import preview
+    from segue.runtime.past import foresee
     from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree
 
     app = settings.look()
     plan = app.source(source, work_tree(app.repo))
-    listing = with_kinds(preview(app, plan), kind_rules(app))
+    listing = with_kinds(foresee(app, plan), kind_rules(app))
     if output.json:
         if listing.refusal is not None:
             raise listing.refusal
@@ -91,13 +91,13 @@ def graph(source: str | None, settings: CommandSettings, output: Printer) -> Non
     from segue.domain.kinds import with_kinds
     from segue.domain.waits import plan_waits
     from segue.flow.earlier import read_touched
-    from segue.runtime.past import preview
+    from segue.runtime.past import foresee
     from segue.runtime.plan import kind_rules
     from segue.system.reading import work_tree
 
     app = settings.look()
     plan = app.source(source, work_tree(app.repo))
-    listing = with_kinds(preview(app, plan), kind_rules(app))
+    listing = with_kinds(foresee(app, plan), kind_rules(app))
     if listing.refusal is not None:
         raise listing.refusal
     touched = read_past(app, plan, read_touched)

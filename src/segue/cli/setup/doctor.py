@@ -54,13 +54,10 @@ def doctor(every: bool, settings: CommandSettings, output: Printer) -> int:
 
 def _rows(checks: Iterable[HealthCheck], last: str, every: bool) -> Iterator[tuple[str, str, str]]:
     """Yield a row for each check, and one below it for a fix that was not named yet; `last` ends the page."""
-    from segue.ports import UNKNOWN_LOGIN
-
     named = {last}
     for check in checks:
         missing = "✗" if check.needed else "–"
-        is_unsure = check.agent is not None and check.agent.login == UNKNOWN_LOGIN
-        mark = ("?" if is_unsure else "✓") if check.ok else missing
+        mark = "✓" if check.ok else missing
         yield mark, check.what, short_paths(check.detail)
         if every and check.agent and check.agent.can:
             yield "", "", describe_abilities(check.agent.can)

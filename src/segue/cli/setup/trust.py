@@ -83,12 +83,19 @@ def _confirm(project: ProjectFile) -> bool:
 
 
 def print_settings(project: ProjectFile, output: Printer) -> None:
-    """Print every setting that needs trust."""
-    output.warn(f"Settings of {project.path} that start programs, open connections or decide what counts:\n")
-    for name, value in project.powerful.items():
-        output.warn(f"  {_line(name, value)}")
-    if not project.powerful:
-        output.warn("  none any more: they were removed since you trusted the file")
+    """Print every powerful setting under what it does; those that are new or changed have a mark."""
+    from segue.config.trust import explain
+
+    output.warn(f"With your trust, {project.path} does this on your machine:")
+    for meaning, names in explain(project.powerful).items():
+        output.warn(f"\n  {meaning[0].upper()}{meaning[1:]}:")
+        for name in names:
+            mark = "+" if project.known and name in project.held else " "
+            output.warn(f"  {mark} {_line(name, project.powerful[name])}")
+    for name in project.removed:
+        output.warn(f"\n  - {escape_hidden(name)} was removed since you trusted it.")
+    if project.known and project.held:
+        output.warn("\n  + is new or changed since you trusted the file.")
     output.warn("")
 
 
@@ -116,6 +123,7 @@ def _report(project: ProjectFile | None, output: Printer, text: str) -> None:
         if project
         else {},
         "not_in_force": list(project.held) if project else [],
+        "removed": list(project.removed) if project else [],
     }
     output.result(data, text)
 

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from segue.cli.terminal.output import Printer, clean, is_interactive, one_line
-from segue.domain.events import AgentOutput, AgentText, AgentTool, Recorded, ReviewerRan
+from segue.domain.events import AgentOutput, AgentText, AgentTool, Recorded
 from segue.ports import Observer
 from segue.reports.event_text import describe_event, locate_event
 
 if TYPE_CHECKING:
     from segue.cli.terminal.progress import Progress
 
-_CHATTER = (AgentOutput, AgentTool, AgentText, ReviewerRan)
-_SHORT, _LONG = 200, 2000
-"""Characters of a line: a warning is not cut before its point."""
+_CHATTER = (AgentOutput, AgentTool, AgentText)
 
 
 def event_record(event: Recorded) -> dict[str, Any]:
@@ -32,9 +30,8 @@ def event_record(event: Recorded) -> dict[str, Any]:
 def event_line(event: Recorded) -> str:
     """Return an event as a line with its time; empty if it is of no interest to people."""
     text = describe_event(event)
-    width = _SHORT if isinstance(event.event, _CHATTER) else _LONG
     stamp = time.strftime("%H:%M:%S", time.localtime(event.ts / 1000))
-    return f"{stamp} {locate_event(event):12} {one_line(text, width)}".rstrip() if text else ""
+    return f"{stamp} {locate_event(event):12} {one_line(text, 200)}".rstrip() if text else ""
 
 
 def event_printer(output: Printer, verbose: bool = False) -> Observer:

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from segue.cli.terminal.output import one_line
 from segue.config.settings import LogSettings
 from segue.domain.errors import UsageError
 from segue.domain.events import (
@@ -97,7 +98,7 @@ def open_log(settings: LogSettings) -> Iterator[list[Observer]]:
         yield []
         return
     if settings.file == "-":
-        yield [_Log(sys.stderr)]
+        yield [_Log(sys.stderr, settings.format == "json")]
         return
     path = Path(settings.file)
     check_way(path)
@@ -106,20 +107,26 @@ def open_log(settings: LogSettings) -> Iterator[list[Observer]]:
     except OSError as error:
         raise _unwritable(path, error.strerror or str(error)) from error
     with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-        yield [_Log(file)]
+        yield [_Log(file, settings.format == "json")]
 
 
 class _Log:
-    """Writes records as JSON lines."""
+    """Writes records as JSON lines or text."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, as_json: bool) -> None:
         self._file = file
+        self._as_json = as_json
 
     def __call__(self, event: Recorded) -> None:
         """Write the event."""
         if isinstance(event.event, _SILENT):
             return
-        self._file.write(json.dumps(log_record(event), ensure_ascii=False, default=str) + "\n")
+        record = log_record(event)
+        if self._as_json:
+            text = json.dumps(record, ensure_ascii=False, default=str)
+        else:
+            text = " ".join(f"{key}={_quoted(str(value))}" for key, value in record.items())
+        self._file.write(text + "\n")
         self._file.flush()
 
 
@@ -148,3 +155,7 @@ def _level(event: Event, fields: dict[str, Any]) -> str:
     if fields.get("ok") is False or fields.get("done") is False or fields.get("failure"):
         return "error"
     return "warning" if isinstance(event, _WARNINGS) else "info"
+
+
+def _quoted(value: str) -> str:
+    return repr(one_line(value, 300)) if " " in value or "\n" in value else value

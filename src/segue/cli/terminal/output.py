@@ -165,8 +165,8 @@ def error_text(error: SegueError) -> str:
 def _report_bug(error: Exception) -> int:
     """Print a bug in one line; SEGUE_TRACEBACK shows the traceback. People paste both into reports."""
     from segue.runtime.registry import find_culprit
-    from segue.system.find_secrets import secrets_of, user_secrets
     from segue.system.redact import Redactor
+    from segue.system.sensitive import secrets_of, user_secrets
 
     redact = Redactor(secrets_of(os.environ), later=user_secrets).text
     if os.environ.get("SEGUE_TRACEBACK"):

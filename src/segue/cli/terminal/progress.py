@@ -70,8 +70,8 @@ def estimate(view: RunView, earlier: Mapping[str, float], jobs: int, now: float)
 
 def _measure(view: RunView) -> Iterator[tuple[str, float]]:
     for task in view.tasks.values():
-        if task.state == "done" and task.clock.ms:
-            yield task.key, task.clock.ms / 1000
+        if task.state == "done" and task.work_ms:
+            yield task.key, task.work_ms / 1000
 
 
 def _left(view: RunView, task: TaskView, usual: float, now: float) -> float:
@@ -83,7 +83,7 @@ def _left(view: RunView, task: TaskView, usual: float, now: float) -> float:
 
 def _pause(view: RunView, now: float) -> float:
     """Return how long nobody works, because every task under way waits for a usage limit."""
-    tasks = [task for task in view.under_way.values() if task.key]
+    tasks = [task for task in view.work.under_way.values() if task.key]
     wakes = [task.wake for task in tasks if task.state == "parked" and task.wake is not None]
     return max(0.0, min(wakes) - now) if wakes and len(wakes) == len(tasks) else 0.0
 

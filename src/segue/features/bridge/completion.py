@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import json
 import os
 from datetime import UTC, datetime
@@ -16,6 +14,7 @@ from segue.domain.text import keep_start
 from segue.features.bridge.context import ConversationContext
 from segue.features.bridge.events import BridgeWebhook
 from segue.features.bridge.steps import CompletionOutput
+from segue.features.notify.webhook import sign
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
 _SUMMARY = 4000
@@ -45,11 +44,6 @@ async def report_completion(context: ConversationContext, key: str, facts: dict[
 
     step = f"{key}/completion"
     await context.journal.step(step, CompletionOutput, work, facts=StepFacts(phase="completion"))
-
-
-def sign(secret: str, body: bytes) -> str:
-    """Return the signature of a body, the value of its header."""
-    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 def _make_body(facts: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from segue.domain.notification import Notification, NotificationKind
 from segue.domain.outcome import Budget, Outcome
 from segue.domain.results import LaunchOutput, StepResult
 from segue.features.bridge.options import BridgeSettings, bridge_settings
-from segue.features.notify.send import make_sender
+from segue.features.notify.observer import make_notifiers
+from segue.features.notify.options import NotifySettings
+from segue.features.notify.send import notify
 from segue.flow.agents import ChosenAgent, Launcher, Series
 from segue.flow.evidence import verdict_after
 from segue.flow.launch import Attempts, LaunchRequest
@@ -64,9 +66,10 @@ def conversation_budget(settings: BridgeSettings) -> Budget:
 
 
 async def notify_people(app: App, kind: NotificationKind, title: str, text: str) -> list[str]:
-    """Send a notification to the addresses of `notify.urls`; return what went wrong."""
+    """Send a notification through the configured notifiers; return what went wrong."""
     notification = Notification(kind, title, text)
-    return await make_sender(app).send(notification)
+    on = app.loaded.settings.part("notify", NotifySettings).on
+    return await notify(make_notifiers(app), notification, app.redactor(), on)
 
 
 After = Callable[[Outcome], Awaitable[tuple[str, ...]]]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from segue.agents.cloud.repository import canonical_address
 from segue.domain.errors import UsageError
 from segue.domain.results import read_as, to_json
 from segue.domain.run import Run, RunKind, RunSpec, RunState, Step, StepState
 from segue.features.bridge.steps import CommandOutput, MessageOutput, ReplyOutput, SayOutput
 from segue.runtime.app import App
-from segue.system.git.address import canonical_address
 from segue.view.load import load_view, state_of
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import force_setattr
 
+from segue.agents.cloud.repository import canonical_address
 from segue.config.settings import Settings
 from segue.domain.options import Amount, Count, OptionError, Options, Port, Seconds
-from segue.system.git.address import canonical_address
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 HOST = "github.com"

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.agents.cloud.repository import canonical_address
 from segue.domain.errors import SegueError, ToolMissing, UsageError, WorkspaceError
 from segue.domain.job import Mode
 from segue.domain.outcome import Outcome
@@ -28,7 +29,6 @@ from segue.flow.agents import ChosenAgent, OverBudget
 from segue.flow.launch import LaunchRequest
 from segue.ports import Agent
 from segue.system.files import private_folder
-from segue.system.git.address import canonical_address
 from segue.system.git.repository import Repository
 from segue.system.git.scratch import clone_whole
 

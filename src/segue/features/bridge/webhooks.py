@@ -21,16 +21,15 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from segue.agents.cursor_cloud.agent import KEY, CursorCloudOptions
-from segue.agents.cursor_cloud.api import parse_status
+from segue.agents.cursor_cloud.api import KEY, CursorCloudOptions, parse_status
 from segue.domain.events import AgentStarted
 from segue.domain.options import read_options
 from segue.domain.results import StepFacts, StepResult
 from segue.domain.run import Run, RunKind, RunSpec, RunState
-from segue.features.bridge.completion import sign
 from segue.features.bridge.conversations import KIND
 from segue.features.bridge.events import BridgeWebhook
 from segue.features.bridge.steps import InboxOutput
+from segue.features.notify.webhook import sign
 from segue.runtime.app import App
 from segue.system.http.client import HttpClient, HttpError, HttpPolicy
 
@@ -185,7 +184,7 @@ async def _open_api(app: App) -> AsyncIterator[HttpClient | None]:
         return
     options = read_options(CursorCloudOptions, app.loaded.settings.agents.get("cursor-cloud", {}))
     basic = base64.b64encode(f"{key}:".encode()).decode()
-    policy = HttpPolicy(timeout=20.0)
+    policy = HttpPolicy(timeout=20.0, pause=options.retry_pause)
     async with HttpClient(options.base_url, {"Authorization": f"Basic {basic}"}, policy) as http:
         yield http
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.config.tree import leaves
-from segue.config.trust import VARIABLE, is_harmless
+from segue.config.trust import VARIABLE, is_confined
 from segue.domain.errors import LeaseLost, Locked, SegueError, StoreAway, UsageError
 from segue.domain.run import Run, RunState
 from segue.features.fleet.git.clones import Clones
@@ -72,7 +72,7 @@ async def open_portable(
     refuse_lanes(app)
     refuse_delivery(app)
     if fresh:
-        check_preconditions(app.loaded.settings, plan.listing)
+        check_preconditions(app.loaded.settings, source)
     parts, warnings = await build_parts(plan, home)
     if not parts.cloud:
         check_isolated(app, parts.services.isolation)
@@ -190,20 +190,6 @@ def _drive_logged(order: Order, connections: list[Postgres]) -> DriveEnd:
             return DriveEnd(isinstance(error, _PASSES), said)
 
 
-_FREE = (
-    *("flow", "base", "judged_by", "require", "gates", "on_failure", "allow_dirty", "allow_no_change"),
-    *("control_files", "known_failures", "check_timeout", "worktree", "escalate", "ignore_checklists"),
-    *("plan_changed", "proof.independent", "proof.mutants", "limits.phase_timeout", "limits.idle_timeout"),
-    *("limits.run_timeout", "limits.attempts", "limits.resolutions", "limits.patience", "limits.stuck"),
-    *("rls.enabled", "rls.schemas", "rls.timeout"),
-)
-"""Settings that reach no program, address or place: whoever submits a run may choose them."""
-
-
-def _may_choose(name: str, value: object) -> bool:
-    return is_harmless(name, value) or name in _FREE or name.startswith(("roles.", "review.", "flows."))
-
-
 async def _drive(order: Order, connections: list[Postgres]) -> DriveEnd:
     """Drive a run; the connections to the database are used by the next one, too."""
     if not connections:
@@ -212,7 +198,7 @@ async def _drive(order: Order, connections: list[Postgres]) -> DriveEnd:
     run = find_run(connections[0], order.run)
     if run is None or run.spec.origin is None or run.state in OVER:
         return DriveEnd(True, clean=True)
-    powerful = [name for name, value in leaves(run.spec.settings) if not _may_choose(name, value)]
+    powerful = [name for name, value in leaves(run.spec.settings) if not is_confined(name, value)]
     refuse_foreign(order.worker, run.spec, powerful)
     place = private_folder(place_of(order.state_dir, run.id))
     lock = RepoLock.take(place, run.id)  # another process of this machine may still be at it
@@ -229,7 +215,8 @@ async def _work(order: Order, connections: Sequence[Postgres], run: Run, place: 
     app = App.load(repo.root, command_line=given, stored=run.spec.settings)
     app = replace(app, made_redactor=app.redactor())
     named = source_here(run, repo.root, place)
-    with app.store(opened=connections) as store:
+    # Another machine could not read what is buffered in files.
+    with app.store(buffered=False, opened=connections) as store:
         async with open_portable(app, store, run, repo, named, carrier) as opened:
             _refuse_agents(opened, order.worker.allow_agents)
             with _notifier(opened) as observer:

@@ -70,7 +70,7 @@ def needs_for(settings: Settings, given: Iterable[str]) -> tuple[str, ...]:
     An agent that the project itself describes may be ready anywhere.
     """
     needs = set(given)
-    text = settings.agent
+    text = settings.agent or settings.roles.execute
     wanted = [choice.agent for choice in read_chain(text)] if text else []
     if wanted and all(name in names("agents") and name not in settings.agents for name in wanted):
         needs.add(HAS + "|".join(dict.fromkeys(wanted)))

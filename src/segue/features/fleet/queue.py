@@ -16,6 +16,7 @@ from msgspec import Struct
 from segue.features.fleet.git.addresses import canonical_url
 from segue.features.fleet.schema import QUEUE_SCHEMA
 from segue.store.address import for_driver
+from segue.store.postgres import CHANNEL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,6 +31,8 @@ HAS = "has:"
 """How a need begins for an agent that is ready, or a program."""
 ANY = "any"
 """What runs need that need nothing special."""
+NEWS = "queue"
+"""What workers watch for: something was put into the queue."""
 DRIVE = "segue.drive"
 
 RunDriver = Callable[[str], Awaitable[None]]
@@ -135,6 +138,7 @@ async def enqueue(queue: procrastinate.App, entries: Sequence[QueueEntry]) -> No
     """Let runs be driven; one that waits already is left as it is."""
     await _put(queue, [_job(entry) for entry in entries])
     logger.debug("enqueued %s", [entry.run for entry in entries])
+    await _ask(queue, "SELECT pg_notify(%(channel)s, %(news)s)", channel=CHANNEL, news=NEWS)
 
 
 async def dequeue(queue: procrastinate.App, lock: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Self, TypeVar
 
@@ -17,7 +18,7 @@ from segue.domain.run import Run, RunState
 from segue.features.fleet.queue import DRIVE, QueueEntry, QueueKey, key_of
 from segue.features.fleet.schema import QUEUE_SCHEMA
 from segue.store import rows
-from segue.store.database import Outage, Row, ask, transact
+from segue.store.database import RETRY_PAUSES, Row, Watch, ask, transact
 from segue.store.postgres import Postgres
 from segue.system import identity
 
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 SILENT_MS = 45_000
 """After this time without a sign of life a worker counts as gone."""
-_AT_ONCE = 0.1
+_AT_ONCE = (0.1,)
 """For signs of life: the next one comes soon, and who ends waits for nobody."""
 _FORGET_MS = 24 * 3_600_000
 _KEEP_MS = 7 * 24 * 3_600_000
@@ -180,6 +181,11 @@ class Register:
         news = json.dumps({"type": "job_inserted", "job_id": 0})
         self._ask("SELECT pg_notify(?, ?)", f"procrastinate_queue_v1#{queue}", news)
 
+    def watch(self, loop: asyncio.AbstractEventLoop, wake: Callable[[str], None]) -> Watch:
+        """Hear of changes in the database."""
+        with self._lock:
+            return self._open().watch(loop, wake)
+
     def note_failure(self, run: str, machine: str, said: str) -> bool:
         """Write down that this machine could not drive a run; True if a person has to look at it now."""
 
@@ -198,6 +204,7 @@ class Register:
                 f"{where} could not drive it: {said}"[:1000],
                 run,
             )
+            database.announce(run)
             return changed == 1
 
         return self._change(write)
@@ -311,14 +318,14 @@ class Register:
         with self._lock:
             return ask(self._open(), sql, *values)
 
-    def _change(self, work: Callable[[Postgres], T], seconds: float = 0.0) -> T:
+    def _change(self, work: Callable[[Postgres], T], pauses: Sequence[float] = RETRY_PAUSES) -> T:
         with self._lock:
             database = self._open()
-            database.outage = Outage(seconds)
+            database.pauses = pauses
             try:
                 return transact(database, lambda _again: work(database))
             finally:
-                database.outage = Outage()
+                database.pauses = RETRY_PAUSES
 
     def _open(self) -> Postgres:
         if self._database is None:

@@ -32,7 +32,7 @@ _LARGEST = 1024**2
 OF_MACHINES = frozenset(
     (
         *("database_url", "state_dir", "repo", "worker", "notify", "isolation", "sandbox", "log", "store"),
-        *("gc", "relay", "bridge", "provider", "allow_dirty", "worktree"),
+        *("gc", "relay", "bridge", "provider", "allow_dirty", "worktree", "worktree_end"),
     )
 )
 """Settings that belong to a machine, and never travel."""
@@ -114,7 +114,7 @@ def common_parts(app: App, wanted: Wanted) -> Submission:
         needs=needs_for(app.loaded.settings, wanted.needs),
         priority=wanted.priority,
         submitter=identity.person(),
-        agent=str(app.loaded.settings.agent or ""),
+        agent=str(app.loaded.settings.agent or app.loaded.settings.roles.execute or ""),
     )
 
 
@@ -178,7 +178,7 @@ def _of_source(app: App, repo: Repository, common: Submission, named: str) -> Su
     """Read the source as it is here, so that mistakes are found now; what is done already is left out."""
     source = app.source(named, repo.root, common.source_kind or None)
     listing = source.tasks()
-    kind = source.traits.run_kind
+    kind = source.run_kind
     place = Path(source.address)
     found = replace(common, **_named(named, repo.root), source_kind=source.kind, kind=kind)
     pending = [task.key for task in listing.tasks if task.status is TaskStatus.PENDING]

@@ -3,6 +3,7 @@
 # ruff: noqa: F401
 import ctypes
 import gc
+import sys
 from contextlib import suppress
 
 import platformdirs
@@ -13,11 +14,15 @@ import segue.domain.mistakes
 import segue.features.fleet.drive
 import segue.flow.phases
 import segue.runtime.tables
-import segue.sources.plan
+import segue.sources.plan.state
+import segue.sources.plan.usual
 import segue.store.journal
-import segue.store.session
+import segue.store.spool
 import segue.store.store
 import segue.system.supervisor.main
+
+if sys.platform == "linux":
+    import segue.system.supervisor.posix
 
 
 def _know(kind: type[Struct]) -> None:

@@ -20,13 +20,14 @@ from segue.domain.run import Run, RunState
 from segue.features.fleet.drive import OVER, DriveEnd, Order, clones_in, identify_machine, place_of, places_in
 from segue.features.fleet.options import worker_settings
 from segue.features.fleet.placement import Equipment
-from segue.features.fleet.queue import enqueue, make_queue
+from segue.features.fleet.queue import NEWS, enqueue, make_queue
 from segue.features.fleet.register import Register, WorkerEntry, entry_of
 from segue.features.fleet.schema import address_of
 from segue.features.fleet.seats import RunSeats, hand_over_left
 from segue.runtime.app import App
 from segue.runtime.registry import names
 from segue.runtime.wiring import make_run_notifier
+from segue.store.database import Watch
 from segue.system import identity
 from segue.system.lock import RepoLock
 from segue.system.process.folder import end_orphans
@@ -37,8 +38,8 @@ BEAT = 10.0
 """Seconds between two signs of life."""
 _POLL = 10.0
 """Seconds between two looks at the queue, for jobs that no notification announced."""
-_LOOK = 1.0
-"""Seconds between two looks for queues that did not exist when this worker started."""
+_NEWS_PAUSE = 0.5
+"""Seconds between two looks because something was submitted: in a large fleet much is."""
 _NEVER = 3600.0
 """Seconds between two looks for jobs to abort; runs are stopped by other means."""
 _AGAIN = 5.0
@@ -63,6 +64,7 @@ class Worker:
         self._own = f"worker-{uuid.uuid4().hex[:12]}"
         """A queue in which nothing ever waits, to be woken by."""
         self._queues: list[str] = [self._own]
+        self._news = asyncio.Event()
         self._queue = make_queue(self._address, self._drive)
         self._machine = identify_machine(app.state_dir)
         self.id = f"{self._machine}/{os.getpid()}-{uuid.uuid4().hex[:6]}"
@@ -211,17 +213,33 @@ class Worker:
 
     async def _keep_choosing(self) -> None:
         """Follow which queues there are; enqueue runs that should be in one and are not."""
-        swept = time.monotonic()
-        await self._sweep()
-        while True:
-            before = [*self._queues]
-            await self._choose_queues()
-            if self._queues != before:
-                await asyncio.to_thread(self._register.notify_queue, self._own)
-            if time.monotonic() - swept >= BEAT:
-                swept = time.monotonic()
-                await self._sweep()
-            await asyncio.sleep(_LOOK)
+        watch = self._listen()
+        try:
+            swept = time.monotonic()
+            await self._sweep()
+            while True:
+                heard = await _either(self._news, BEAT)
+                self._news.clear()
+                await self._choose_queues()
+                if heard:
+                    await asyncio.to_thread(self._register.notify_queue, self._own)
+                    await asyncio.sleep(_NEWS_PAUSE)
+                if time.monotonic() - swept >= BEAT:
+                    swept = time.monotonic()
+                    await self._sweep()
+                if watch.is_lost:
+                    watch = self._listen()
+        finally:
+            watch.stop()
+
+    def _listen(self) -> Watch:
+        """Listen for runs in queues that did not exist when this worker started."""
+
+        def hear(topic: str) -> None:
+            if topic in ("", NEWS):
+                self._news.set()
+
+        return self._register.watch(asyncio.get_running_loop(), hear)
 
     async def _sweep(self) -> None:
         entries = [entry_of(run) for run in await asyncio.to_thread(self._register.sweep)]

@@ -10,7 +10,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,6 +37,67 @@ from segue.system import identity
 from segue.system.files import private_folder
 from segue.system.process.processes import Processes, end_orphans
 from segue.system.redact import Redactor
+
+Hear = Callable[[str], None]
+"""Takes the next piece of an answer."""
+
+HOLD = 1.0
+"""Seconds for which the first words are held: agents say why they fail, and another may take over."""
+
+_LETTERS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
+"""What secrets consist of: a word of these may be unfinished."""
+
+_HELD_CHARS = 16 * 1024
+"""How long the last word may become before it is passed on as it is."""
+
+
+class Voice:
+    """One answer as it is spoken: a word is passed on when it has ended, white space when more follows."""
+
+    def __init__(self, hear: Hear, redactor: Redactor, hold: float = HOLD) -> None:
+        self._hear = hear
+        self._redactor = redactor
+        self._hold = hold
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_held = True
+        self._rest = ""
+        self._said: list[str] = []
+
+    def add(self, piece: str) -> None:
+        """Take the next piece of what the agent says."""
+        self._rest += piece
+        if self._is_held:
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(self._hold, self._release)
+            return
+        whole = self._redactor.unfinished(self._rest[: len(self._rest.rstrip(_LETTERS).rstrip())])
+        is_long = not whole and len(self._rest) > _HELD_CHARS
+        self._pass_on(len(self._rest) if is_long else whole)
+
+    def finish(self, answer: str) -> None:
+        """Pass on the rest; the answer follows if it is not what was said last."""
+        self.drop()
+        self._pass_on(len(self._rest.rstrip()))
+        if not "".join(self._said).endswith(answer):
+            self._rest = f"\n\n{answer}" if self._said else answer
+            self._pass_on(len(self._rest))
+
+    def drop(self) -> None:
+        """Keep to itself what was not passed on yet: the agent failed."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _release(self) -> None:
+        self._is_held = False
+        self.add("")
+
+    def _pass_on(self, end: int) -> None:
+        text, self._rest = self._rest[:end], self._rest[end:]
+        if text:
+            safe = self._redactor.text(text)
+            self._said.append(safe)
+            self._hear(safe)
+
 
 _OWNER = "owner.json"
 
@@ -110,8 +171,13 @@ class CliModels:
         self._resting: dict[str, Failure] = {}
         """Agents with their models that reached a limit whose end is known."""
 
-    async def ask(self, kind: str, model: str, prompt: Prompt, timeout: float, span: Span) -> ModelAnswer:
-        """Have an agent answer; raise AgentFailed, Busy, or the reason why the agent cannot run at all."""
+    async def ask(
+        self, kind: str, model: str, prompt: Prompt, timeout: float, span: Span, hear: Hear | None = None
+    ) -> ModelAnswer:
+        """Have an agent answer; raise AgentFailed, Busy, or the reason why the agent cannot run at all.
+
+        `hear` takes the answer while it is given.
+        """
         name = None if model == DEFAULT_MODEL else check_model(model)
         began = time.monotonic()
         agent = await self._get_agent(kind)
@@ -120,8 +186,16 @@ class CliModels:
             span.learn(queued=queued)
             by = ChosenAgent(agent, name or self._app.loaded.settings.model)
             self._admit(by)
-            outcome = await self._launch(by, prompt, timeout - queued)
-        return _read_outcome(outcome, prompt, span)
+            voice = Voice(hear, self._redactor) if hear else None
+            try:
+                outcome = await self._launch(by, prompt, timeout - queued, voice)
+            finally:
+                if voice is not None:
+                    voice.drop()
+        answer = _read_outcome(outcome, prompt, span)
+        if voice is not None:
+            voice.finish(answer.text)
+        return answer
 
     async def close(self) -> None:
         """Stop all agents and their supervisor."""
@@ -177,10 +251,11 @@ class CliModels:
             if self._running == 0:
                 self._folder.clear()
 
-    async def _launch(self, by: ChosenAgent, prompt: Prompt, seconds: float) -> Outcome:
+    async def _launch(self, by: ChosenAgent, prompt: Prompt, seconds: float, voice: Voice | None) -> Outcome:
         token = secrets.token_hex(16)
         workspace = self._folder.make_workspace(token)
-        job = Job(token, prompt, workspace, Mode.ASK, by.model, limits=self._limits(seconds))
+        hear = voice.add if voice else None
+        job = Job(token, prompt, workspace, Mode.ASK, by.model, limits=self._limits(seconds), hear=hear)
         printed = PlainPrint()
         try:
             outcome = printed.explain(await run_agent(by.agent, job, printed.see))

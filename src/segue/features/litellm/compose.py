@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from segue.features.litellm.catalogue import Catalogue, Fallback, FanOut, ModelTarget, Profile, Single
-from segue.features.litellm.cli_models import CliModels
+from segue.features.litellm.cli_models import CliModels, Hear
 from segue.features.litellm.failures import Busy
 from segue.features.litellm.prompts import (
     ChatMessage,
@@ -42,36 +42,50 @@ class Composer(Struct, frozen=True):
         messages: Messages,
         parent: Span | None = None,
         part: str = "",
+        hear: Hear | None = None,
     ) -> ModelAnswer:
-        """Ask the model or profile with this name."""
+        """Ask the model or profile with this name; `hear` takes the answer of one agent while it is given."""
         target = self.catalogue.resolve(name)
         with self.trace.span(target.kind, name, parent, part) as span:
             if target.kind == "cli":
                 prompt, left = write_transcript(messages), self._seconds_left()
-                return await self.cli.ask(target.by, target.model, prompt, left, span)
+                return await self.cli.ask(target.by, target.model, prompt, left, span, hear)
             if target.kind == "profile":
-                return await self._ask_profile(self.catalogue.profiles[target.model], messages, span)
+                return await self._ask_profile(self.catalogue.profiles[target.model], messages, span, hear)
             return await self._ask_litellm(target, messages, span)
 
-    async def _ask_profile(self, profile: Profile, messages: Messages, span: Span) -> ModelAnswer:
+    async def _ask_profile(
+        self, profile: Profile, messages: Messages, span: Span, hear: Hear | None
+    ) -> ModelAnswer:
         match profile:
             case Single():
-                return await self.ask(profile.model, messages, span)
+                return await self.ask(profile.model, messages, span, hear=hear)
             case Fallback():
-                return await self._fallback(profile, messages, span)
+                return await self._fallback(profile, messages, span, hear)
             case FanOut():
                 return await self._fan_out(profile, messages, span)
 
-    async def _fallback(self, profile: Fallback, messages: Messages, span: Span) -> ModelAnswer:
+    async def _fallback(
+        self, profile: Fallback, messages: Messages, span: Span, hear: Hear | None
+    ) -> ModelAnswer:
         *others, last = profile.models
+        heard: list[bool] = []
+
+        def listen(piece: str) -> None:
+            heard.append(True)
+            assert hear is not None
+            hear(piece)
+
         for model in others:
             try:
-                return await self.ask(model, messages, span, "attempt")
+                return await self.ask(model, messages, span, "attempt", listen if hear else None)
             except Busy:
                 raise
             except Exception:
                 span.learn(note=f"{model} failed")
-        return await self.ask(last, messages, span, "attempt")
+                if heard:  # nobody can take back what was said
+                    raise
+        return await self.ask(last, messages, span, "attempt", hear)
 
     async def _fan_out(self, profile: FanOut, messages: Messages, span: Span) -> ModelAnswer:
         asked = [self.ask(model, messages, span, "candidate") for model in profile.models]

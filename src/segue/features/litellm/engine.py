@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from segue.features.litellm.catalogue import Catalogue
-from segue.features.litellm.cli_models import CallFolder, CliModels, sweep
+from segue.features.litellm.cli_models import CallFolder, CliModels, Hear, sweep
 from segue.features.litellm.compose import Composer
 from segue.features.litellm.request import ModelCall
 from segue.features.litellm.response import ModelAnswer
@@ -48,9 +48,12 @@ class Engine:
         """True if it can take calls: threads do not survive a fork."""
         return self._pid == os.getpid() and self._thread.is_alive() and not self._loop.is_closed()
 
-    def answer(self, call: ModelCall) -> Future[ModelAnswer]:
-        """Start answering a call; cancelling the future stops its agents."""
-        return self._submit(lambda: self._answer(call))
+    def answer(self, call: ModelCall, hear: Hear | None = None) -> Future[ModelAnswer]:
+        """Start answering a call; cancelling the future stops its agents.
+
+        `hear` is called in the engine's thread with what is said of the answer before it is complete.
+        """
+        return self._submit(lambda: self._answer(call, hear))
 
     def close(self) -> None:
         """Stop all agents, write the remaining traces and delete the process's folder."""
@@ -63,11 +66,11 @@ class Engine:
         self._loop.close()
         self._folder.remove()
 
-    async def _answer(self, call: ModelCall) -> ModelAnswer:
+    async def _answer(self, call: ModelCall, hear: Hear | None) -> ModelAnswer:
         deadline = time.monotonic() + call.timeout
         composer = Composer(self._catalogue, self._cli, call.trace, call.params, deadline)
         try:
-            return await composer.ask(call.model, call.messages)
+            return await composer.ask(call.model, call.messages, hear=hear)
         finally:
             self._recorder.record(call.trace)
 

@@ -86,10 +86,10 @@ def to_litellm(error: Exception, model: str, provider: str) -> Exception:
     return error
 
 
-def to_stream_error(error: Exception) -> Exception:
+def to_stream_error(error: Exception, has_spoken: bool) -> Exception:
     """Return the same error for a stream, in which LiteLLM's routers fall back on one kind of error alone.
 
-    It stays what it was for everything else.
+    It stays what it was for everybody else. After the first piece nobody can take over.
     """
     exceptions: Any = importlib.import_module("litellm.exceptions")
     kind, mid_stream = type(error), exceptions.MidStreamFallbackError
@@ -98,7 +98,7 @@ def to_stream_error(error: Exception) -> Exception:
     changed: Any = error
     changed.__class__ = type(kind.__name__, (kind, mid_stream), {"__module__": kind.__module__})
     changed.original_exception, changed.generated_content = None, ""
-    changed.is_pre_first_chunk = True
+    changed.is_pre_first_chunk = not has_spoken
     return error
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
+import itertools
+import queue
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -29,18 +32,34 @@ class LiteLLMHandler:
         return fill_response(asked["model_response"], *await self._await(asked))
 
     def streaming(self, **asked: Any) -> Iterator[dict[str, Any]]:
-        """Answer in chunks, once the answer is there; a failure is raised here."""
-        answer, call = self._wait(asked)
-        return _make_stream(answer, call, asked)
+        """Answer in chunks while the agent speaks; a failure before the first one is raised here."""
+        chunks = self._chunks(asked)
+        return itertools.chain([next(chunks)], chunks)
 
     async def astreaming(self, **asked: Any) -> AsyncGenerator[dict[str, Any], None]:
-        """Answer in chunks, once the answer is there; a failure is one on which routers fall back."""
+        """Answer in chunks while the agent speaks; a failure is one on which routers fall back."""
+        loop, pieces = asyncio.get_running_loop(), asyncio.Queue[str | None]()
+
+        def put(piece: str | None) -> None:
+            with contextlib.suppress(RuntimeError):  # the caller's loop has ended, and so has the call
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        has_spoken = False
         try:
-            answer, call = await self._await(asked)
+            with _begin(asked) as call:
+                future = self._engine().answer(call, put)
+                future.add_done_callback(lambda _: put(None))
+                try:
+                    while (piece := await pieces.get()) is not None:
+                        has_spoken = True
+                        for chunk in make_chunks(piece):
+                            yield chunk
+                    for chunk in _end(future.result(), call, asked, has_spoken):
+                        yield chunk
+                finally:
+                    future.cancel()
         except Exception as error:
-            raise to_stream_error(error) from error
-        for chunk in _make_stream(answer, call, asked):
-            yield chunk
+            raise to_stream_error(error, has_spoken) from error
 
     def embedding(self, *_: Any, **asked: Any) -> NoReturn:
         """Refuse everything but chat."""
@@ -58,15 +77,34 @@ class LiteLLMHandler:
                 future.cancel()  # Ctrl-C also stops the agent
                 raise
 
+    def _chunks(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        pieces = queue.SimpleQueue[str | None]()
+        has_spoken = False
+        try:
+            with _begin(asked) as call:
+                future = self._engine().answer(call, pieces.put)
+                future.add_done_callback(lambda _: pieces.put(None))
+                try:
+                    while (piece := pieces.get()) is not None:
+                        has_spoken = True
+                        yield from make_chunks(piece)
+                    yield from _end(future.result(), call, asked, has_spoken)
+                finally:
+                    future.cancel()
+        except Exception as error:
+            raise (to_stream_error(error, True) if has_spoken else error) from error
+
     async def _await(self, asked: dict[str, Any]) -> tuple[ModelAnswer, ModelCall]:
         with _begin(asked) as call:
             return await asyncio.wrap_future(self._engine().answer(call)), call
 
 
-def _make_stream(answer: ModelAnswer, call: ModelCall, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Return the chunks of an answer."""
+def _end(
+    answer: ModelAnswer, call: ModelCall, asked: dict[str, Any], has_spoken: bool
+) -> Iterator[dict[str, Any]]:
+    """Return the last chunks: the answer, unless it was heard already, and how it ended."""
     add_trace(asked.get("logging_obj"), call)
-    yield from make_chunks(answer.text)
+    yield from () if has_spoken else make_chunks(answer.text)
     yield last_chunk(answer, call)
 
 

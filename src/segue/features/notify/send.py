@@ -1,73 +1,71 @@
-"""Sends notifications to the addresses of `notify.urls` through Apprise."""
+"""Sends a notification through several notifiers at once and returns their problems as sentences."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
 
-from segue.domain.errors import UsageError
-from segue.domain.notification import Notification
+from msgspec.structs import replace
+
+from segue.domain.notification import KINDS, Notification, NotificationKind, NotifyError
 from segue.domain.text import plain, plain_lines
-from segue.features.notify.options import NotifySettings
-from segue.system.extras import require
+from segue.ports import Notifier
 from segue.system.redact import Redactor
-
-if TYPE_CHECKING:
-    from segue.runtime.app import App
 
 _TITLE_CHARS = 120
 _TEXT_CHARS = 2000
-_TIMEOUT = 20.0
-"""Seconds for one address."""
+_LINK_CHARS = 1000
 
 
-class Sender:
-    """Sends to all addresses at once. No problem quotes an address: it may be a secret."""
-
-    def __init__(self, settings: NotifySettings, redactor: Redactor) -> None:
-        """Raises UsageError for an address that Apprise does not understand, ToolMissing without Apprise."""
-        self.on = settings.on
-        self._redactor = redactor
-        self.services: dict[str, Any] = {}
-        """The name of each address for people, and Apprise's object for it."""
-        if not settings.urls:
-            return
-        require("apprise")
-        import apprise
-
-        for number, url in enumerate(settings.urls, 1):
-            service = apprise.Apprise.instantiate(url.reveal())
-            if service is None:
-                message = f"notify.urls: Apprise does not understand address {number}."
-                raise UsageError(message, hint="See docs/guides/notifications.md for examples")
-            self.services[f"{number} ({service.service_name})"] = service
-
-    async def send(self, notification: Notification) -> list[str]:
-        """Send the notification if its kind is wanted; return the problems as sentences. Never raises."""
-        if notification.kind not in self.on and notification.kind != "test":
-            return []
-        title, text = self.make_harmless(notification)
-        sending = [_try(name, service, title, text) for name, service in self.services.items()]
-        return [problem for problem in await asyncio.gather(*sending) if problem]
-
-    def make_harmless(self, notification: Notification) -> tuple[str, str]:
-        """Return title and text without secrets and control characters, and not too long."""
-        title = plain(self._redactor.text(notification.title), _TITLE_CHARS) or notification.kind
-        return f"Segue: {title}", plain_lines(self._redactor.text(notification.text), _TEXT_CHARS)
-
-
-async def _try(name: str, service: Any, title: str, text: str) -> str:
+async def notify(
+    notifiers: Mapping[str, Notifier],
+    notification: Notification,
+    redactor: Redactor,
+    on: Collection[NotificationKind] = KINDS,
+) -> list[str]:
+    """Send the notification if its kind is wanted; return the problems as sentences. Never raises."""
+    if notification.kind not in on and notification.kind != "test":
+        return []
     try:
-        async with asyncio.timeout(_TIMEOUT):
-            # Stated as plain text, it is escaped for services that read markup.
-            sent = await service.async_notify(body=text or title, title=title, body_format="text")
+        safe = sanitize(notification, redactor)
+    except Exception as error:
+        return [f"The notification could not be prepared: {type(error).__name__}."]
+    sending = [_try_one(name, notifier, safe) for name, notifier in notifiers.items()]
+    return [problem for problem in await asyncio.gather(*sending) if problem]
+
+
+def sanitize(notification: Notification, redactor: Redactor) -> Notification:
+    """Remove secrets, control characters and links that do not lead to the web; shorten what is too long."""
+    return replace(
+        notification,
+        title=plain(redactor.text(notification.title), _TITLE_CHARS) or notification.kind,
+        text=plain_lines(redactor.text(notification.text), _TEXT_CHARS),
+        link=_web_link(redactor.text(notification.link)),
+    )
+
+
+async def _try_one(name: str, notifier: Notifier, notification: Notification) -> str:
+    try:
+        # A little more than its own limit, so that a notifier can report itself what took so long.
+        async with asyncio.timeout(notifier.timeout + 1.0):
+            await notifier.send(notification)
     except TimeoutError:
-        return f"Address {name} took longer than {_TIMEOUT:g} s."
-    except Exception as error:  # its message may quote an address or a password
-        return f"Address {name} failed with {type(error).__name__}."
-    return "" if sent else f"Address {name} did not take the notification."
+        return f"{name}: it took longer than {notifier.timeout:g} s."
+    except NotifyError as problem:
+        return f"{name}: {problem}"
+    except Exception as error:
+        # Its message may quote an address or a password.
+        return f"{name}: unexpected {type(error).__name__}."
+    return ""
 
 
-def make_sender(app: App) -> Sender:
-    """Return the sender that `[notify]` describes."""
-    return Sender(app.loaded.settings.part("notify", NotifySettings), app.redactor())
+def _web_link(link: str) -> str:
+    """Return the link if it is a complete http(s) address: people click on it."""
+    if len(link) > _LINK_CHARS or plain(link, _LINK_CHARS) != link or " " in link:
+        return ""
+    try:
+        parts = urlsplit(link)
+    except ValueError:
+        return ""
+    return link if parts.scheme in ("http", "https") and parts.netloc else ""

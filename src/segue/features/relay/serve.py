@@ -13,7 +13,6 @@ from segue.features.relay.audit import Audit
 from segue.features.relay.options import RelaySettings, TokenFile
 from segue.features.relay.service import ActionService
 from segue.features.relay.web import make_relay_app
-from segue.system.find_secrets import secrets_of, user_secrets
 from segue.system.http.server import open_server
 from segue.system.lock import RepoLock
 from segue.system.process.group import on_interrupt
@@ -21,6 +20,7 @@ from segue.system.process.processes import Processes
 from segue.system.programs import describe_missing, find, find_inside
 from segue.system.redact import Redactor
 from segue.system.secrets import make_secret_folder
+from segue.system.sensitive import secrets_of, user_secrets
 
 
 async def serve(settings: RelaySettings, folder: Path, announce: Callable[[str], None]) -> None:

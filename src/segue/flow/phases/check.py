@@ -9,7 +9,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from segue.domain.events import VerdictGiven
-from segue.domain.kinds import with_kind
+from segue.domain.kinds import commands_in, with_kind
 from segue.domain.proof import CheckResult, CheckState
 from segue.domain.results import CheckOutput, StepFacts, StepResult
 from segue.domain.task import TaskKind, TaskStatus
@@ -37,7 +37,6 @@ from segue.flow.exam import ask_again, work_beside
 from segue.flow.phase import CHECK
 from segue.flow.ratchet import (
     name_broken_tasks,
-    named_commands,
     proofs_to_run,
     run_again,
     scenarios_of,
@@ -70,7 +69,7 @@ async def check(context: RunContext, state: TaskState) -> PhaseEnd:
         state.resolutions += 1
         await escalate(context, state, verdict.reason)
         failures = tuple(sorted(own_failures(state, failed)))
-        more = MoreTests(failed=failures)
+        more = MoreTests(failed=failures, repeats=bool(failures) and state.own_tests.repeats)
         back = send_back(context, state, verdict)
         ended = await (
             work_beside(back, ask_again(context, state, more, beside=True)) if more.failed else back
@@ -139,8 +138,8 @@ def _has_scenarios(context: RunContext, state: TaskState) -> bool:
 def _commands(context: RunContext, state: TaskState) -> tuple[tuple[str, ...], ...]:
     """Return the commands that apply to the task: it may name some itself, and the story that it ends too."""
     checking, task = context.checking, state.task
-    named = named_commands(task.text) if task.kind is TaskKind.VERIFY_ONLY else ()
-    named = (*named, *named_commands(task.independent_test))
+    named = commands_in(task.text) if task.kind is TaskKind.VERIFY_ONLY else ()
+    named = (*named, *commands_in(task.independent_test))
     return tuple(dict.fromkeys((*checking.commands, *checking.smoke.get(task.build_phase or "", ()), *named)))
 
 
@@ -168,7 +167,6 @@ async def _run_checks(
             words=words_of(context, task),
             measured=True,
             unseen=unseen_files(state),
-            may_wait=_is_more_to_build(context, state),
         )
         result = await explain_failure(context, state, name_broken_tasks(context, state, result))
         result = clean_result(context.redact, result)

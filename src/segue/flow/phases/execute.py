@@ -110,5 +110,4 @@ def _execute_prompt(
         earlier=describe_earlier(context, task),
         comments=comments,
         tried=context.redact("\n".join(state.tried)),
-        notes=context.redact("\n\n".join(state.brought)),
     )

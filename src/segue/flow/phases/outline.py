@@ -67,7 +67,7 @@ async def _plan(context: RunContext, building: Building, *, again: bool = False)
         # It could not be planned before, or somebody has removed the plan: everything starts again.
         for prefix in ("run/", "task/"):
             await context.journal.redo(prefix)
-    goal = context.redact(building.outline.goal or "")
+    goal = context.redact(building.outline.goal)
     draft, words = (building.outline.tasks().tasks, context.comments(PLAN_GATE)) if again else ((), ())
 
     def ask(complaint: str | None) -> Prompt:
@@ -98,16 +98,16 @@ def _last_number(context: RunContext) -> int:
 async def checkpoint(context: RunContext, state: TaskState) -> PhaseEnd:
     """Reconsider the rest of the plan where the work went another way; the step itself has passed."""
     building = context.building
-    if building is None or not _has_rest(context, state.task):
+    if building is None or building.replan == "never" or not _has_rest(context, state.task):
         return PhaseEnd(True)
     caveats = state.verdict.caveats if state.verdict else ()
-    if not caveats:
+    if building.replan == "caveats" and not caveats:
         return PhaseEnd(True)
     if not may_replan(context, building, state):
         text = f"Replan limit ({building.replans}) reached: the plan stays as it is."
         await context.emit(NoticeGiven(text, task=state.task.key))
         return PhaseEnd(True)
-    reason = "\n".join(caveats)
+    reason = "\n".join(caveats) or "The step is done."
     result = await replan(context, building, state, reason, done=True)
     if not result.ok:
         text = f"The plan stays as it is: {result.output.verdict.reason}"
@@ -126,7 +126,7 @@ async def replan(
     ended = [step for step in steps if step not in rest]
     finished = [step for step in ended if step.status is not TaskStatus.SKIPPED and step.key not in at_work]
     undone = [context.redact(words) for step in steps if (words := _describe_undone(context, step, key))]
-    goal = context.redact(building.outline.goal or "")
+    goal = context.redact(building.outline.goal)
 
     def ask(complaint: str | None) -> Prompt:
         return replan_prompt(goal, finished, undone, rest, context.redact(reason), complaint)
@@ -148,8 +148,7 @@ def _describe_undone(context: RunContext, step: Task, current: str) -> str:
     if known is None or known.state not in states or step.key == current:
         return ""
     state = {"needs_human": "failed", "parked": "running"}.get(known.state, known.state)
-    root = context.workspace.root  # a failed step's work may have been put aside
-    files = [path for path in left_behind(context, step.key) if context.cloud or (root / path).exists()]
+    files = left_behind(context, step.key)
     left = f" It left, unverified: {list_some(files, _MOST_LEFT)}." if files else ""
     return f"{step.title} ({step.build_phase}): {state}. {known.reason}{left}"
 

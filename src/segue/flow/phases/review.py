@@ -47,14 +47,19 @@ class _Rounds:
 
     async def run(self) -> PhaseEnd:
         """Go through the rounds."""
+        before: set[tuple[str, str, str]] | None = None
         for number in range(self._reviewing.max_rounds + 1):
             found = await self._review()
             if found.failure:
                 return await self._skip(found)
+            seen = {finding.sameness for finding in found.findings}
             if not found.findings:
                 return PhaseEnd(True)
+            if seen == before:
+                return await self._remain(found.findings, "the last round changed nothing about them")
             if number == self._reviewing.max_rounds:
                 break
+            before = seen
             addressed = await self._address(number + 1, found.findings)
             if not addressed.ok:
                 return addressed
@@ -88,14 +93,19 @@ class _Rounds:
 
         async def work(token: str) -> StepResult[ReviewOutput]:
             subject = self._subject(token)
-            report = await self._reviewing.reviewer.review(subject, again=again)
+            said = await self._reviewing.reviewer.review(subject, again=again)
             await self._tell_calls(key)
-            output = ReviewOutput(report.findings, report.failure, self._context.redact(report.output))
-            event = Reviewed(task, number, len(report.findings), report.failure)
+            output = ReviewOutput(
+                said.findings,
+                said.failure,
+                said.needs_human,
+                self._context.redact(said.output),
+            )
+            event = Reviewed(task, number, len(said.findings), said.failure)
             await self._context.emit(event, key)
-            if report.failure and is_last:
-                raise self._unfinished(report.failure)
-            return StepResult(not report.failure, output)
+            if said.needs_human or (said.failure and is_last):
+                raise self._unfinished(said.failure)
+            return StepResult(not said.failure, output)
 
         facts = StepFacts(task, REVIEW.name, number, self._reviewing.reviewer.name)
         return (await self._context.journal.step(key, ReviewOutput, work, facts=facts)).output

@@ -10,12 +10,14 @@ from segue.proof.runners.go import GO_TEST
 from segue.proof.runners.javascript import NODE_RUNNERS
 from segue.proof.runners.junit import JUNIT_FILE
 from segue.proof.runners.python import PYTEST, PYTEST_JUNIT, UNITTEST
+from segue.proof.runners.ruby import RSPEC
 from segue.proof.runners.runner import WHOLE, Ended, Project, Purpose, Runner, Stage
+from segue.proof.runners.written import CTEST, DOTNET, TAP
 
-RUNNERS: tuple[Runner, ...] = (PYTEST, UNITTEST, *NODE_RUNNERS, GO_TEST, CARGO_TEST)
+RUNNERS: tuple[Runner, ...] = (PYTEST, UNITTEST, *NODE_RUNNERS, GO_TEST, CARGO_TEST, RSPEC, CTEST, DOTNET)
 """All that apply to a command are armed at once, because a Makefile may start several."""
 
-LAST: tuple[Runner, ...] = (JUNIT_FILE,)
+LAST: tuple[Runner, ...] = (JUNIT_FILE, TAP)
 """Armed with the others, but believed only when none of them reports a test."""
 
 FALLBACKS: tuple[Runner, ...] = (PYTEST_JUNIT,)

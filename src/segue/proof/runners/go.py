@@ -45,7 +45,8 @@ def _arm(stage: Stage) -> Mapping[str, str]:
     for path in _last_files(stage):
         canary = f'\nfunc {name}(t *testing.T) {{ t.Fatal("{stage.token}") }}\n'
         append_below(stage.tree, stage.tree / path, canary)
-    hook = fill_hook(stage, "go_exec.sh", f"{stage.token}g.sh", {"TOKEN_CANARY": name})
+    words = {"TOKEN_CANARY": name, "BLIND": str(int(stage.purpose.blind))}
+    hook = fill_hook(stage, "go_exec.sh", f"{stage.token}g.sh", words)
     names = {key.rpartition("::")[2].partition("/")[0] for key in wanted if "::" in key}
     names |= {name for own in places.values() for name, path in own.items() if path in wanted}
     only = f"-run=^({'|'.join(sorted(names))})$ " if names else ""  # the script adds the canary

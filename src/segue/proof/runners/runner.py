@@ -36,6 +36,8 @@ class Purpose(Struct, frozen=True):
     """The only tests that matter, by id or by file, which run alone where a runner can; empty: all do."""
     brief: bool = False
     """Whether it may end with the first of these that fails."""
+    blind: bool = False
+    """Whether the product does not find its tests, nor what the runner says; wanted ones run in reverse."""
 
 
 WHOLE = Purpose()
@@ -58,6 +60,8 @@ class Stage(Struct, frozen=True):
     tests: tuple[str, ...]
     """The test files of the tree, from its root."""
     purpose: Purpose = WHOLE
+    is_closed: bool = False
+    """Whether what runs there reaches neither the user's files nor a network."""
 
     def relative(self, folder: str) -> str:
         """Return a folder from the root of the repository; empty for the root itself, and for others."""
@@ -73,7 +77,9 @@ class Ended(Struct, frozen=True):
     out: str
     err: str
     changed: tuple[str, ...] = ()
-    """Tests and control files that it has rewritten."""
+    """Tests and control files that it has rewritten, where nothing could keep it from that."""
+    opened: tuple[str, ...] | None = None
+    """Files of the tree that it has opened; None: not known."""
 
 
 class Runner(Struct, frozen=True):
@@ -120,6 +126,12 @@ class ReportFile(msgspec.Struct):
     """Written by a process that works for another one, which has a report of its own."""
     spread: bool = False
     """Its tests ran in such workers."""
+    equal: list[str] = []
+    """Classes of the product that are equal to everything."""
+    apart: list[str] = []
+    """Calls that the product answers otherwise where nothing tells that tests run."""
+    runner: str = ""
+    """Who ran them, where one hook serves several."""
 
 
 def copy_hook(stage: Stage, hook: str, name: str) -> Path:
@@ -134,15 +146,17 @@ def place_hook(stage: Stage, hook: str, name: str, extra: Mapping[str, object] |
     target = copy_hook(stage, hook, name)
     reports = stage.reports / target.stem
     reports.mkdir(exist_ok=True)
-    config: dict[str, object] = {
+    known: dict[str, object] = {
         "root": str(stage.root),
         "reports": str(reports),
         "token": stage.token,
         "wanted": stage.purpose.wanted,
         "brief": stage.purpose.brief,
-        **(extra or {}),
+        "blind": stage.purpose.blind,
+        "tests": stage.tests if stage.purpose.blind else (),
     }
-    target.with_suffix(".json").write_text(json.dumps(config))
+    known |= extra or {}
+    target.with_suffix(".json").write_text(json.dumps(known))
     return target
 
 
@@ -176,7 +190,10 @@ def read_reports(stage: Stage, name: str, runner: str) -> Report | None:
     tests: dict[str, CaseResult] = {}
     for test in (test for entry in found for test in entry.tests):
         add_case(tests, _result(test))
-    return Report(tests, len(owners), _canary(found), (runner,) if tests else ())
+    equal = tuple(sorted({name for entry in found for name in entry.equal}))
+    apart = tuple(dict.fromkeys(words for entry in found for words in entry.apart))
+    names = dict.fromkeys(entry.runner or runner for entry in found if entry.tests)
+    return Report(tests, len(owners), _canary(found), tuple(names), equal=equal, apart=apart)
 
 
 def _read(stage: Stage, path: Path) -> ReportFile | None:

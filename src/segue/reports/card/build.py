@@ -188,7 +188,7 @@ def _build_card(
         tree=shown.tree if shown else "",
         agents=tuple(known.agents),
         isolation=isolation or None,
-        seconds=None if task.started is None else task.clock.ms / 1000,
+        seconds=None if task.started is None else task.work_ms / 1000,
         tokens=task.usage.tokens,
         cost_usd=task.usage.cost_usd,
         over_budget=task.over_budget,

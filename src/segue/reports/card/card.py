@@ -57,10 +57,11 @@ class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[str, ...]
     flaky: tuple[str, ...]
     changed_tests: tuple[ChangedTest, ...]
+    both_sides: tuple[str, ...]
     cap: str
-    """Why the level is at most `checked` by this check; empty: it is not capped."""
     mutants: tuple[int, int] | None
     survivors: tuple[str, ...]
+    blunt: str
     known: tuple[str, ...]
     repaired: tuple[str, ...]
     contested: tuple[ContestedCard, ...]
@@ -71,6 +72,8 @@ class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
     scenario: bool
     of: str
     """The earlier task whose proof was run again; empty: it is about this one."""
+    environment: str
+    """Which environment judged, where the task changed what it is built from."""
 
     @classmethod
     def read(cls, check: CheckResult, decided_by: str = "", asked_for: bool | None = None) -> CheckCard:
@@ -81,7 +84,7 @@ class CheckCard(msgspec.Struct, frozen=True, kw_only=True):
             ContestedCard(one.path, one.tests, decided_by, asked_for) for one in check.contested
         )
         state = check.state or (CheckState.BROKEN if check.exit_code is None else by_code)
-        return cls(**{**known, "state": state, "cap": "; ".join(check.caps), "contested": contested})
+        return cls(**{**known, "state": state, "contested": contested})
 
     @property
     def ok(self) -> bool:

@@ -122,7 +122,9 @@ def _show_check(check: CheckCard) -> CardItem:
         known.append(f"{check.runner} reports {format_count(check.passed, 'test')} passed")
     elif check.exit_code is not None:
         known.append(f"exit code {check.exit_code}")
-    sealed = [_describe_seal(check.seal), *check.weaknesses]
+    # A weakness that begins so says more about it.
+    told = any(text.startswith(check.environment) for text in check.weaknesses)
+    sealed = [_describe_seal(check.seal), "" if told else check.environment, *check.weaknesses]
     notes = filter(None, [check.reason, *_describe_tests(check), *sealed])
     contested = map(_describe_contested, check.contested)
     sign = _SIGNS.get(check.state, "✗")
@@ -147,6 +149,7 @@ def _describe_tests(check: CheckCard) -> Iterator[str]:
         ("no longer show what they showed", check.lost),
         ("flaky", check.flaky),
         ("old tests changed", tuple(map(_describe_changed, check.changed_tests))),
+        ("used by the product and by the checks", check.both_sides),
         ("wrong versions that no test notices", check.survivors),
         ("control files changed", check.changed),
     )

@@ -9,4 +9,4 @@ class GithubSettings(Options, frozen=True):
     """The table `[github]`."""
 
     comments: bool = True
-    """Comment on an issue when work on it needs a person or is done."""
+    """Comment on an issue when work on it starts, needs a person, or is done."""

@@ -1,33 +1,38 @@
-"""Issues on GitHub as a source: read once for each run; a comment says how each of them ended."""
+"""Issues on GitHub as a source: read once for each run; their progress is posted there."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from segue.domain.errors import SourceError, Unavailable, UsageError
-from segue.domain.task import Completion, Task, TaskList, TaskStatus
-from segue.ports import Source, SourceRequest
+from msgspec.structs import replace
+
+from segue.domain.amounts import format_count
+from segue.domain.errors import UsageError
+from segue.domain.source import SourceHistory
+from segue.domain.task import Completion, Notice, Task, TaskList, TaskStatus
+from segue.ports import SourceRequest
 from segue.sources.github.address import IssueList, read_address
-from segue.sources.github.comments import describe_end, post_once
-from segue.sources.github.issues import read_issues
+from segue.sources.github.issues import ReadIssues, read_issues
 from segue.sources.github.options import GithubSettings
-from segue.sources.progress import pair_key
+from segue.sources.github.posting import IssueReport, Outbox, OutboxSender, ReportState
+from segue.sources.listed import ListedSource, Reading
 from segue.sources.recognise import is_github
 from segue.system.github import find_access, open_rest
 from segue.system.http.rest import Rest, RestWords
-from segue.system.retry import retry
+from segue.system.patience import outlast
 
 _READ_PATIENCE = 60.0
-_WRITE_PATIENCE = 10.0
-"""Seconds for which GitHub is waited for: before a run, and at the end of a task."""
-T = TypeVar("T")
+"""Seconds for which GitHub is waited for before a run; at work nothing waits for it."""
+_RESTORE_PATIENCE = 10.0
+_REST_WORDS = RestWords("", "GITHUB_API_URL", "docs/guides/issues.md")
 
 
-class GithubIssues(Source):
+class GithubIssues(ListedSource):
     """The open issues of a repository, or those of them with a label.
 
     They are read once by each object, so that a run works on what it began with.
@@ -46,19 +51,23 @@ class GithubIssues(Source):
         if request.named is None:
             raise UsageError("No issues were named.", hint="segue run github:OWNER/REPO?label=ready")
         settings = request.options.get("github") or GithubSettings()
-        return cls(read_address(request.named), request.repo, settings, request.redact)
+        return cls(read_address(request.named), request.repo, request.state_dir, settings, request.redact)
 
     def __init__(
-        self, wanted: IssueList, repo: Path, settings: GithubSettings, redact: Callable[[str], str] = str
+        self,
+        wanted: IssueList,
+        repo: Path,
+        state_dir: Path,
+        settings: GithubSettings,
+        redact: Callable[[str], str] = str,
     ) -> None:
-        self.wanted, self._settings, self._redact = wanted, settings, redact
-        self.key = pair_key(self.kind, wanted.address, repo)
-        self._listing: TaskList | None = None
-
-    @property
-    def address(self) -> str:
-        """What names the same issues again."""
-        return self.wanted.address
+        self.wanted = wanted
+        self._settings = settings
+        self._redact = redact
+        self._read_once: tuple[ReadIssues, Reading] | None = None
+        super().__init__(wanted.address, repo, state_dir)
+        self.outbox = Outbox(self.state.path.with_suffix(".notes"))
+        self._sender = OutboxSender(self.outbox, self._rest, wanted.full_name)
 
     @property
     def title(self) -> str:
@@ -66,41 +75,85 @@ class GithubIssues(Source):
         return self.wanted.title
 
     def tasks(self) -> TaskList:
-        """Return the issues, as they were when they were first asked for."""
-        if self._listing is None:
-            self._listing = ask_github(lambda rest: read_issues(rest, self.wanted), self._redact)
-        return self._listing
+        """Return the issues with what is done of them, and those that Segue has done and closed since."""
+        listing = super().tasks()
+        problems = tuple(Notice(None, text) for text in self.outbox.problems())
+        return replace(listing, notices=(*listing.notices, *problems))
 
     def context(self, task: Task) -> str:
         """Return where people discuss the issue."""
-        place = f"{self.wanted.full_name}/issues/{task.key}"
-        return f"This is issue #{task.key} of {self.wanted.full_name}: https://github.com/{place}"
+        link = self._load()[0].links.get(task.key, "")
+        return f"This is issue #{task.key} of {self.wanted.full_name}. {link}".strip()
+
+    def announce(self, task: Task, run: str) -> None:
+        """Say on the issue that work on it begins."""
+        self._report(task, IssueReport("working", run))
 
     def mark(self, task: Task, completion: Completion) -> None:
-        """Comment on the issue how the task ended."""
-        is_open = completion.status is TaskStatus.PENDING and completion.error is None
-        if is_open or not self._settings.comments:
-            return
-        place = f"/repos/{self.wanted.full_name}/issues/{task.key}/comments"
-        text = describe_end(completion, self._redact(completion.error or ""))
-        mark = f"run={completion.run} issue={task.key} {completion.status}"
-        ask_github(lambda rest: post_once(rest, place, place, mark, text), self._redact, _WRITE_PATIENCE)
+        """Record the completion, and say it on the issue."""
+        super().mark(task, completion)
+        states: dict[TaskStatus, ReportState] = {TaskStatus.DONE: "done", TaskStatus.SKIPPED: "skipped"}
+        state = states.get(completion.status)
+        if state is not None:
+            commit, branch = completion.commit or "", completion.branch or ""
+            self._report(task, IssueReport(state, completion.run, commit=commit, branch=branch))
 
+    def record(self, task: Task, completion: Completion) -> None:
+        """Say on the issue that a person is needed."""
+        reason = self._redact(completion.error or "It could not be finished.")
+        self._report(task, IssueReport("person", completion.run, reason))
 
-def ask_github(
-    ask: Callable[[Rest], Coroutine[Any, Any, T]],
-    redact: Callable[[str], str],
-    patience: float = _READ_PATIENCE,
-) -> T:
-    """Ask GitHub in a thread with a loop of its own, because the caller's may already run one."""
-
-    async def work() -> T:
-        words = RestWords("", "GITHUB_API_URL", "docs/guides/issues.md")
-        async with open_rest(find_access(), redact, words) as rest:
-            return await retry(lambda: ask(rest), patience)
-
-    with ThreadPoolExecutor(1) as thread:
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Send reports to GitHub in the background while the block runs."""
+        self._sender.start()
         try:
-            return thread.submit(lambda: asyncio.run(work())).result()
-        except Unavailable as error:
-            raise SourceError(str(error), kept="What was done so far is kept.") from error
+            yield
+        finally:
+            self._sender.stop()
+
+    def restore(self, history: SourceHistory) -> str:
+        """Restore the record of what is done, and send reports that an earlier run could not."""
+        self._sender.send(_RESTORE_PATIENCE)
+        return super().restore(history)
+
+    def _report(self, task: Task, report: IssueReport) -> None:
+        if not self._settings.comments:
+            return
+        self.outbox.enqueue(task, report)
+        self._sender.wake()
+
+    def _read(self) -> Reading:
+        return self._load()[1]
+
+    def _load(self) -> tuple[ReadIssues, Reading]:
+        """Read the issues, once; what Segue has completed stays in the list when it is closed."""
+        if self._read_once is None:
+            found = _run_apart(self._fetch)
+            listed = {task.key for task in found.tasks}
+            marks = self.state.load()
+            notes = self.outbox.read()
+            known = marks.tasks if marks else {}
+            gone = [
+                replace(notes[key].task, depends_on=()) for key in known if key not in listed and key in notes
+            ]
+            self._read_once = found, _in_order((*found.tasks, *gone), found.notices)
+        return self._read_once
+
+    async def _fetch(self) -> ReadIssues:
+        async with self._rest() as rest:
+            return await outlast(lambda: read_issues(rest, self.wanted), _READ_PATIENCE)
+
+    def _rest(self) -> Rest:
+        return open_rest(find_access(), self._redact, _REST_WORDS)
+
+
+def _in_order(tasks: Sequence[Task], notices: Sequence[Notice]) -> Reading:
+    ordered = sorted(tasks, key=lambda task: int(task.key))
+    return Reading.of(ordered, notices, f"Read from GitHub: {format_count(len(tasks), 'issue')}.")
+
+
+def _run_apart(read: Callable[[], Coroutine[Any, Any, ReadIssues]]) -> ReadIssues:
+    """Run it in a thread with a loop of its own, because the caller's thread may already run one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(read())).result()

@@ -9,28 +9,31 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.amounts import list_some
 from segue.domain.workspace import Snapshot
-from segue.system.git.guard import list_begun
-from segue.system.git.index import shown
+from segue.system.beneath import Beneath
+from segue.system.files import private_folder
+from segue.system.git.folders import common_dir
+from segue.system.git.index import find_gitlinks, has_work, shown
 from segue.system.git.integration import Integration
-from segue.system.git.lanes import clean_name
-from segue.system.git.objects import GITLINK
+from segue.system.git.lanes import UNDER_WAY, clean_name, delete_files, find_free
+from segue.system.git.moves import UNDER_WAY as BEGUN
+from segue.system.git.objects import GITLINK, PathChange
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
-from segue.system.git.worktree import delete_files
-
-_NAMED = 5
+from segue.system.git.worktree import list_files
 
 
 class KeptWork(Struct, frozen=True):
     """What was put aside."""
 
     ref: str = ""
-    """Empty: the task has changed nothing."""
+    """Empty: there was nothing that a commit could hold."""
     files: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    """What no commit can hold, and where it was moved to, in words."""
 
 
 class WorkAside(Struct, frozen=True):
@@ -51,55 +54,65 @@ class WorkAside(Struct, frozen=True):
             return f"{now.branch or 'no branch'} is checked out, and the task began on {base.branch}"
         if now.head not in (base.head, *heads):
             return f"somebody else committed {now.head[:10]} meanwhile"
-        if now.unmerged or list_begun(self.repo.git_dir):
+        if now.unmerged or any((self.repo.git_dir / name).exists() for name in (*UNDER_WAY, *BEGUN)):
             return "a merge or rebase is under way"
+        modules = [path for path in find_gitlinks(self.repo.git_dir) if has_work(self.repo.root, path)]
+        if modules:
+            return f"there is work in a submodule ({list_files(modules)})"
         if base.dirty and not base.tree:
             return "it is not known what was uncommitted before the task"
-        for what, paths in (
-            ("a repository of its own in", [path for path in now.links if path not in base.links]),
-            ("work in the submodule", now.inside),
-            ("a file that is too large,", [path for path in now.heavy if path not in base.heavy]),
-        ):
-            if paths:
-                return f"no commit can hold {what} {list_some(paths, _NAMED)}: move it away"
-        if now.links:
-            return ""
-        changes = await self.repo.objects().changes(base.head, await self.repo.tree(now))
+        changes = (
+            await self.repo.objects().changes(base.head, await self.repo.tree(now)) if not now.links else ()
+        )
         moved = [one.path for one in changes if GITLINK in (one.mode_before, one.mode_after)]
-        return f"a submodule was moved ({list_some(moved, _NAMED)})" if moved else ""
+        return f"a submodule was moved ({list_files(moved)})" if moved else ""
 
     async def keep(self, base: Snapshot, task: str) -> KeptWork:
-        """Keep everything that a task has changed since its base, also commits; files stay as they are."""
+        """Keep everything that a task has changed since its base, also commits; the work tree stays as it is.
+
+        Only what no commit can hold is moved away: repositories inside of this one, and what is too large.
+        """
         repo = self.repo
         now = await repo.snapshot()
+        sizes = zip(repo.heavy, now.heavy, strict=True)
+        heavy = [path for path, described in sizes if described not in base.heavy]
+        moved = self._move_out(task, [*(path for path in now.links if path not in base.links), *heavy])
+        if moved:
+            now = await repo.snapshot()
         tree = await repo.tree(now)
         changes = await repo.objects().changes(base.tree or base.head, tree)
         if not changes and now.head == base.head:
-            return KeptWork()
+            return KeptWork(moved=moved)
         title = f"Task {task} of run {self.run}"
-        before = base.head
-        if base.tree:
-            before = await self._commit(base.tree, [base.head], f"{title}: before it began")
+        before = (
+            await self._commit(base.tree, [base.head], f"{title}: before it began")
+            if base.tree
+            else base.head
+        )
         # A stash has two parents: what was there before, and another commit; git looks for both.
-        other = now.head
-        if other == base.head:
-            other = await self._commit(await repo.tree_of(before), [before], f"{title}: nothing was staged")
+        other = (
+            now.head
+            if now.head != base.head
+            else await self._commit(await repo.tree_of(before), [before], f"{title}: nothing was staged")
+        )
         made = await self._commit(tree, [before, other], f"{title}: what it left when it failed")
         ref = await self._refer(task, tree, made)
-        return KeptWork(ref, tuple(shown(os.fsencode(one.path)) for one in changes))
+        return KeptWork(ref, tuple(shown(os.fsencode(one.path)) for one in changes), moved)
 
     async def clear(self, base: Snapshot, task: str, ref: str) -> None:
         """Put branch and files back to what they were before the task; its work was kept as `ref`."""
-        target = base.tree or await self.repo.tree_of(base.head)
-        known = (await self.repo.git("rev-parse", "--verify", f"{ref}^{{tree}}")).strip() if ref else target
-        await self.repo.git("reset", "--quiet", "--mixed", base.head)
+        repo = self.repo
+        target = base.tree or await repo.tree_of(base.head)
+        known = (await repo.git("rev-parse", "--verify", f"{ref}^{{tree}}")).strip() if ref else target
+        await repo.git("reset", "--quiet", "--mixed", base.head)
         await self._lay(target, known, task)
 
     async def bring_back(self, base: Snapshot, task: str, ref: str) -> tuple[str, ...]:
         """Put what was kept into the work tree, uncommitted, on top of the base; return what does not fit."""
         repo = self.repo
-        done = await repo.try_git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
-        kept = done.out.decode().strip()
+        kept = (
+            (await repo.try_git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")).out.decode().strip()
+        )
         if not kept:
             return (f"{ref} is gone",)
         # With that parent, git sees what the task changed, also where it began with uncommitted files.
@@ -122,11 +135,14 @@ class WorkAside(Struct, frozen=True):
             left = await self._commit(tree, [now.head], f"Task {task} of run {self.run}: found beside it")
             await self._refer(task, tree, left)
         await asyncio.to_thread(delete_files, repo.root, [one.path for one in changes if one.added])
-        if others := [one for one in changes if not one.added]:
-            listed = b"".join(os.fsencode(one.path) + b"\0" for one in others)
-            restore = ("restore", "--quiet", f"--source={target}", "--worktree")
+        await self._restore(target, [one for one in changes if not one.added])
+
+    async def _restore(self, tree: str, changes: Sequence[PathChange]) -> None:
+        if changes:
+            listed = b"".join(os.fsencode(one.path) + b"\0" for one in changes)
             files = ("--pathspec-from-file=-", "--pathspec-file-nul")
-            await repo.git("--literal-pathspecs", *restore, *files, stdin=listed)
+            command = ("--literal-pathspecs", "restore", "--quiet", f"--source={tree}", "--worktree", *files)
+            await self.repo.git(*command, stdin=listed)
 
     async def _commit(self, tree: str, parents: Sequence[str], message: str) -> str:
         named = [word for parent in parents for word in ("-p", parent)]
@@ -137,3 +153,16 @@ class WorkAside(Struct, frozen=True):
         ref = f"refs/segue/kept/{self.run}/task-{clean_name(task)}-{tree[:10]}"
         await self.repo.git("update-ref", ref, commit)
         return ref
+
+    def _move_out(self, task: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """Move what git cannot keep into a folder of the git folder, which is on the same file system."""
+        said = []
+        for path in paths:
+            folder = private_folder(
+                common_dir(self.repo.git_dir) / "segue-kept" / self.run / clean_name(task)
+            )
+            target = find_free(folder / Path(path).name)
+            with Beneath(self.repo.root) as tree:  # a folder above it may be a link by now
+                tree.move_out(path.rstrip("/"), target)
+            said.append(shown(os.fsencode(f"{path} was moved to {target}.")))
+        return tuple(said)

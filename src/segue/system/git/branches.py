@@ -17,6 +17,7 @@ from segue.domain.errors import AGAIN, Unfinished, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
 from segue.system.git.objects import GITLINK
 from segue.system.git.put_back import put_back
+from segue.system.git.recovery import undo_killed_switch
 from segue.system.git.remotes import PushRemote, fetched_from, pushed_to
 from segue.system.git.repository import Repository
 from segue.system.git.worktree import LinkedTree
@@ -33,7 +34,6 @@ TASK = "Segue-Task"
 """The trailer that names the task of a commit."""
 UNDONE = "Segue-Undo: "
 """Begins the trailer of a commit that puts back what an agent must not change."""
-_MOST_BRANCHES = 50
 _PAUSES = (0.0, 0.1, 0.5, 1.0)
 """Seconds before each try: another lane may be fetching or pushing the same branch at this moment."""
 
@@ -46,24 +46,33 @@ class LocalBranches:
         self.repo, self.prefix, self.root = repo, prefix, repo.root
         self.snapshot, self.changes, self.diff = repo.snapshot, repo.changes, repo.diff
         self.tree, self.patch, self.tree_of = repo.tree, repo.patch, repo.tree_of
-        self.commit, self.find_commit, self.arrive = repo.commit, repo.find_commit, repo.arrive
+        self.commit, self.find_commit = repo.commit, repo.find_commit
         self.set_aside, self.checkout = repo.set_aside, repo.checkout
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:
         """Switch to the task's branch, which is created from the head of the chain or the current commit."""
         name = f"{self.prefix}/{_slug(key)}"
-        now = await self.repo.begin(key, head_branch)
-        if now.branch == name:
-            return now
-        if now.dirty and now.branch.startswith(f"{self.prefix}/"):
-            # What an unfinished task left stays on that task's branch.
-            await self.repo.commit(f"Unfinished work of {now.branch.removeprefix(self.prefix + '/')}\n")
-        if await self.repo.has_branch(name):
-            await self.repo.git("switch", "--quiet", name)
-            await self._catch_up(head_branch)
-        else:
-            await self.repo.git("switch", "--quiet", "--create", name, await self._start(now, head_branch))
-        return await self.repo.snapshot()
+        now = await self.repo.snapshot()
+        if now.branch != name:
+            now = await self._undo_killed_switch(now, name, head_branch)
+            await self._leave(now)
+            if await self.repo.has_branch(name):
+                await self.repo.git("switch", "--quiet", name)
+                await self._catch_up(head_branch)
+            else:
+                await self.repo.git(
+                    "switch", "--quiet", "--create", name, await self._start(now, head_branch)
+                )
+            now = await self.repo.snapshot()
+        return now
+
+    async def _undo_killed_switch(self, now: Snapshot, name: str, head_branch: str | None) -> Snapshot:
+        for target in (name, head_branch) if now.dirty else ():
+            if target and await self.repo.has_branch(target):
+                tip = (await self.repo.git("rev-parse", f"refs/heads/{target}")).strip()
+                if await undo_killed_switch(self.repo, now, tip):
+                    return await self.repo.snapshot()
+        return now
 
     async def _start(self, now: Snapshot, head_branch: str | None) -> str:
         """Return the head of the chain; for the first task, the commit the user was on when it began."""
@@ -77,9 +86,20 @@ class LocalBranches:
 
     async def _catch_up(self, head_branch: str | None) -> None:
         """Bring the branch of a task that has no commits of its own to what others have done since."""
-        tip = await self.repo.branch_head(head_branch) if head_branch else ""
-        if tip and await self.repo.objects().is_ancestor(await self.repo.head(), tip):
+        if not head_branch or not await self.repo.has_branch(head_branch):
+            return
+        tip, head = await self.repo.branch_head(head_branch), await self.repo.head()
+        if head != tip and await self.repo.objects().is_ancestor(head, tip):
             await self.repo.git("merge", "--quiet", "--ff-only", "--no-overwrite-ignore", tip)
+
+    async def _leave(self, now: Snapshot) -> None:
+        """Commit what an unfinished task left, so that it stays on that task's branch."""
+        if now.dirty and now.branch.startswith(f"{self.prefix}/"):
+            await self.repo.commit(f"Unfinished work of {now.branch.removeprefix(self.prefix + '/')}\n")
+
+    async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002
+        """Return what a launch left: a snapshot of the work tree."""
+        return await self.repo.snapshot()
 
 
 class RemoteBranches(Struct, frozen=True):
@@ -144,30 +164,16 @@ class RemoteBranches(Struct, frozen=True):
         return bool(done) and done.isdisjoint(one.path for one in await objects.changes(work, head))
 
     async def find_tasks(self, head: str) -> dict[str, set[str]]:
-        """Return the tasks that commits name which are on the newest remote branches and not in `head`.
-
-        One fetch and one `git log`, however many branches there are.
-        """
+        """Return the tasks that commits name which are on branches of the remote and not in `head`."""
         refs, remote = f"{self.chain}-looked", await self._find_remote()
         await self.repo.git("fetch", "--quiet", "--no-tags", "--prune", remote, f"+refs/heads/*:{refs}/*")
-        newest = ("--sort=-committerdate", f"--count={_MOST_BRANCHES}", "--format=%(objectname) %(refname)")
-        lines = (await self.repo.git("for-each-ref", *newest, f"{refs}/")).splitlines()
-        tips = {name.removeprefix(f"{refs}/"): tip for tip, name in (line.split(" ", 1) for line in lines)}
-        form = f"--format=%H %P%x00%(trailers:key={TASK},valueonly,separator=%x20)"
-        said = await self.repo.git("log", form, *tips.values(), "--not", head) if tips else ""
-        commits = {line[: len(head)]: line[len(head) :].partition("\0") for line in said.splitlines()}
-        every = await self.repo.git("for-each-ref", "--format=delete %(refname)", f"{refs}/")
-        await self.repo.git("update-ref", "--stdin", stdin=every.encode())
-        found: dict[str, set[str]] = {}
-        for name, tip in tips.items():
-            found[name], seen, left = set(), set[str](), [tip]
-            while left:
-                commit = left.pop()
-                if commit in commits and commit not in seen:
-                    seen.add(commit)
-                    parents, _, tasks = commits[commit]
-                    left += parents.split()
-                    found[name].update(tasks.split())
+        names = (await self.repo.git("for-each-ref", "--format=%(refname)", f"{refs}/")).split()
+        found = {}
+        for name in names:
+            said = await self.repo.git("log", f"--format=%(trailers:key={TASK},valueonly)", f"{head}..{name}")
+            found[name.removeprefix(f"{refs}/")] = set(said.split())
+        forgotten = "".join(f"delete {name}\n" for name in names)
+        await self.repo.git("update-ref", "--stdin", stdin=forgotten.encode())
         return found
 
     async def publish(self, name: str = "") -> str:

@@ -1,90 +1,109 @@
-"""What git obeys in a repository: kept before an agent works there, put back and named afterwards.
+"""What surrounds the commits of a repository, before and after an agent worked in it.
 
-An agent whose sandbox keeps git's folder as it is can change none of it. Then only HEAD is compared, to
-notice a person who switches branches meanwhile.
+Refs, configuration, hooks, exclude files and flags of the index decide what git shows and does later. They
+are read from files, so that looking costs no process and runs nothing.
 """
 
+# Every launch looks twice, and pathlib would cost more than looking.
+# ruff: noqa: PTH110, PTH116
 from __future__ import annotations
 
-import base64
-import contextlib
-import errno
 import os
-import shutil
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from segue.domain.amounts import list_some
-from segue.domain.errors import Unfinished, WorkspaceError
+from segue.domain.errors import WorkspaceError
+from segue.system.beneath import Beneath
 from segue.system.files import read_start, signature
-from segue.system.git.folders import GitPlace, read_head
-from segue.system.git.outside import ask_git
+from segue.system.git.folders import read_branch, read_head, read_refs
+from segue.system.git.history import judge_begun, put_history_back
+from segue.system.git.index import STAY_INSIDE, is_moved, mark_modules
+from segue.system.git.moves import UNDER_WAY, refuse_moved
+from segue.system.git.nested import (
+    LARGEST,
+    POINTERS,
+    GitViolation,
+    Nested,
+    NestedGuard,
+    Settings,
+    control_files,
+    find_odd,
+    without_hooks,
+)
+from segue.system.git.objects import Objects
+from segue.system.git.outside import included_files
+from segue.system.git.ref_guard import forget_graph, mark_graph, put_refs_back, restore_replaced
 from segue.system.git.repository import Repository
+from segue.system.originals import (
+    FILE,
+    FOLDER,
+    Original,
+    Originals,
+    find_replaced,
+    find_unreadable,
+    nothing_at,
+)
 
-_FILES = ("config", "config.worktree", "commondir", "gitdir", "HEAD", "shallow", "objects/info/alternates")
-_FOLDERS = ("hooks", "info")
-_WRITTEN = ("info/refs", "info/sparse-checkout")
-"""What daily work with git writes there."""
-_MOST_FILES, _LARGEST = 1000, 1024**2
-_ODD = (0, stat.S_IFLNK)
-"""Modes of what is no plain file: a pipe or the like, and a link."""
-_NAMED = 5
-_REPLACE, _HOOKS, _SETTINGS = "refs/replace/", "/hooks", "git configuration"
-_BEGUN = {
-    "MERGE_HEAD": ("A merge", "merge"),
-    "CHERRY_PICK_HEAD": ("A cherry-pick", "cherry-pick"),
-    "REVERT_HEAD": ("A revert", "revert"),
-    "rebase-merge": ("A rebase", "rebase"),
-    "rebase-apply": ("A rebase", "rebase"),
-}
-"""What git has not finished, by the file that says so, and the command that ends it."""
-
-
-class GitViolation(msgspec.Struct, frozen=True):
-    """Something that an agent must not do to a repository."""
-
-    subject: str
-    text: str
-    fails: bool = True
-    """Whether the attempt fails for it; otherwise it is only reported."""
-
-
-class ObeyedFile(msgspec.Struct, frozen=True):
-    """The content of a file that git obeys, as base64, and its mode; for a link, where it leads."""
-
-    content: str
-    mode: int
+_HARMLESS = re.compile(
+    r"(user|author|committer)\.(name|email)|branch\..*\.(merge|description)|color\..*|advice\..*"
+    r"|gc\.(auto|autodetach|autopacklimit|packrefs)|maintenance\.(auto|strategy)|segue\..*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Settings that change neither what git shows nor what it runs, nor whom it talks to."""
+_UPSTREAM = re.compile(r"branch\..*\.remote", re.IGNORECASE | re.DOTALL)
+_NAME = re.compile(r"[\w.-]+")
+"""A remote by its name; an address would lead elsewhere."""
+_REPOSITORY = "git folder"
+_LONGEST_NAME = 4096
+_FOR_TREE = ("config.worktree", *POINTERS)
+_WRITTEN = ("HEAD", "packed-refs")
+"""What working with git changes: only what takes its place is put back."""
 
 
 class GitState(msgspec.Struct, frozen=True):
-    """What git obeys in a repository at one moment."""
+    """The surroundings of a repository's commits at one moment."""
 
-    root: str = ""
+    head: str = ""
+    branch: str = ""
+    refs: dict[str, str] = {}
+    files: dict[str, Original] = {}
+    """Configuration, hooks, exclude and attribute files, and what else must stay the kind of thing it is."""
+    modules: dict[str, str] = {}
+    """Submodules: path → digest of what their files' times and sizes tell."""
+    index: tuple[int, ...] = ()
+    """Identity, size and times of the index: where it is untouched, no flags were set in it."""
+    under_way: tuple[str, ...] = ()
     own: str = ""
     """The git folder of the work tree, and the one that all its work trees share."""
     common: str = ""
-    head: str = ""
-    branch: str = ""
-    begun: tuple[str, ...] = ()
-    files: dict[str, ObeyedFile] | None = None
-    """By their paths; None: the sandbox keeps them."""
-    refs: dict[str, str] = {}
-    index: tuple[int, ...] = ()
-    """Identity, size and times of the index: where it is untouched, no flags were set in it."""
+    place: tuple[int, ...] = ()
+    """Which folder the former is, whatever it is called."""
+    inner: Nested | None = None
+    """Repositories within the work tree and within its git folder; None: an older Segue has looked."""
+    graph: tuple[int, ...] = ()
     hidden: tuple[str, ...] = ()
     """Files that the user hides from `git status` by flags of the index."""
 
 
 class GitGuard:
-    """Compares what git obeys before and after a launch, and puts back what must not change."""
+    """Compares a repository's surroundings before and after a launch, and puts back what must not change."""
 
-    def __init__(self, repo: Repository, *, sealed: bool = False) -> None:
-        """`sealed` agents cannot write to git's folder."""
-        self._repo, self._sealed = repo, sealed
-        self._place = repo.place
+    def __init__(self, repo: Repository, common_dir: Path, folder: Path, *, sealed: bool = False) -> None:
+        """`folder` keeps the content of the guarded files, out of the agent's way.
+
+        `sealed` agents cannot write to git's folder, so that whoever moved HEAD or a branch is somebody else.
+        """
+        self._repo = repo
+        self._sealed = sealed
+        self._own = repo.git_dir
+        self._common = common_dir
+        self._originals = Originals(folder, LARGEST)
+        self._objects = Objects(common_dir)
+        self._inner = NestedGuard(str(repo.root), self._originals, self._read_settings)
         self._hidden: tuple[str, ...] = ()
 
     @property
@@ -95,288 +114,295 @@ class GitGuard:
     @property
     def head(self) -> str:
         """The commit that is checked out now."""
-        return self._read_head()[1]
+        return read_head(self._own, self._common)
 
     async def prepare(self) -> None:
         """Learn which files the user hides from git, before the first agent works."""
-        self._hidden = () if self._sealed else await self._list_hidden()
+        self._hidden = await self._list_hidden()
 
-    def look(self) -> GitState:
-        """Return what is there now; its content is kept, so that it can be put back."""
-        branch, head = self._read_head()
-        place = self._place
+    def look(self, before: GitState | None = None) -> GitState:
+        """Return what is there now; the guarded files are kept, so that they can be put back.
+
+        What is not what it was `before` is not followed.
+        """
+        known = before.files if before is not None else {}
+        files = {path: self._originals.look(path, known.get(path)) for path in self._guarded(known)}
+        inner = self._inner.look(str(self._own), str(self._common)) if before is None else before.inner
+        branch, head = read_branch(self._own, refs := read_refs(self._common))
+        under_way = tuple(name for name in UNDER_WAY if os.path.exists(f"{self._own}/{name}"))
+        there = {path: one for path, one in files.items() if one.kind or one.links}
+        own, common, index = str(self._own), str(self._common), signature(f"{self._own}/index") or ()
+        place, modules = os.stat(own), mark_modules(self._repo.root, self._own)
+        identity = place.st_dev, place.st_ino
+        graph = mark_graph(common)
         return GitState(
-            *(
-                str(place.root),
-                str(place.git_dir),
-                str(place.common),
-                head,
-                branch,
-                list_begun(self._place.git_dir),
-            ),
-            index=signature(place.git_dir / "index") or (),
-            files=None if self._sealed else dict(_read_files(place)),
-            refs={} if self._sealed else _list_refs(place),
-            hidden=self._hidden,
+            head,
+            branch,
+            refs,
+            files=there,
+            modules=modules,
+            index=index,
+            under_way=under_way,
+            own=own,
+            common=common,
+            place=identity,
+            inner=inner,
+            graph=graph,
+            hidden=self._hidden if before is None else before.hidden,
         )
 
-    async def compare(self, before: GitState, label: str) -> list[GitViolation]:
+    async def compare(self, before: GitState, label: str, ended: float | None = None) -> list[GitViolation]:
         """Return what an agent did that it must not do; undone where nothing is lost by it.
 
-        Raises Unfinished where HEAD was moved, perhaps by somebody else, so that what the agent did cannot be
-        seen before it is back.
+        `ended` is when it ended. Raises Unfinished where HEAD was moved, perhaps by somebody else, so that
+        what the agent did cannot be seen before it is back.
         """
-        if _is_replaced(self._place):
-            what = f"The agent put something else in place of {self._place.common}"
-            kept = "Nothing was changed there."
-            raise Unfinished(f"{what}.", reason=what, kept=kept, hint="Put it back, then: segue resume")
-        # Files come first: they decide what git does.
-        texts = settle_surroundings(before)
-        found = [
-            GitViolation("git hooks" if _HOOKS in text else _SETTINGS, text, fails=False) for text in texts
-        ]
-        branch, head = self._read_head()
-        begun = [name for name in list_begun(self._place.git_dir) if name not in before.begun]
-        rewritten = bool(before.head) and not await self._repo.objects().is_ancestor(before.head, head)
-        if branch != before.branch or (self._sealed and (begun or rewritten)):
-            raise _moved(self._place, before, (branch, head), begun)
-        if self._sealed:
+        # Where git's folders are is what it was before, whatever files say that an agent could write.
+        if before.common:
+            self._own, self._common = Path(before.own), Path(before.common)
+            self._objects = Objects(self._common)
+        found = self._restore_folder(before)
+        if any(one.subject == _REPOSITORY for one in found):
             return found
-        found += [await self._end(name) for name in begun]
-        if rewritten:
-            found.append(await self._put_history_back(before, head, label))
-        found += await self._compare_refs(before, label)
-        same_index = signature(self._place.git_dir / "index") == before.index
-        return found if same_index else [*found, *await self._show_again(before)]
+        found += [GitViolation("git configuration", text) for text in _heal_index(before.own)]
+        # Files come first: whatever asks git would wait for a pipe that is in place of one.
+        found += await self._restore(before)
+        hooks = {one.digest for name, one in before.files.items() if self._subject(name) == "git hooks"} - {
+            None
+        }
+        if before.inner is not None:
+            found += await self._inner.restore(before.own, before.common, before.inner, hooks)
+        if mark_graph(before.common) != before.graph:
+            forget_graph(before.common)
+        found += await restore_replaced(self._repo, self._common, before.refs)
+        now = self.look(before)
+        rewritten = bool(before.head) and not await self._contains(before.head, now.head)
+        refuse_moved(self._repo.place, before, now, rewritten, self._sealed, ended)
+        found += await self._show_again(before, now)
+        for path in (path for path, mark in now.modules.items() if before.modules.get(path, mark) != mark):
+            if is_moved(self._repo.root, self._own, path):
+                continue  # which is recorded
+            what = f"The agent changed files in the submodule {path}. {STAY_INSIDE}"
+            found.append(GitViolation("submodule", what, fails=False))
+        return found if self._sealed else [*found, *await self._moved(before, now, label)]
 
-    def _read_head(self) -> tuple[str, str]:
-        branch, head = read_head(self._place)
-        return branch, head or ask_git(
-            self._place, "rev-parse", "--verify", "--quiet", "HEAD"
-        ).decode().strip()
+    async def _moved(self, before: GitState, now: GitState, label: str) -> list[GitViolation]:
+        """Name what became of refs and HEAD, where agents could have done it."""
+        begun = [name for name in now.under_way if name not in before.under_way]
+        found = [await judge_begun(self._repo, name) for name in begun]
+        if before.head and not await self._contains(before.head, now.head):
+            heads = before.head, now.head
+            found.append(await put_history_back(self._repo, before.branch or "HEAD", heads, label))
+        return [*found, *await self._other_refs(before, now)]
 
-    async def _end(self, name: str) -> GitViolation:
-        """End a merge that was left open: its files stay; what is unresolved fails the attempt."""
-        what, command = _BEGUN[name]
-        unmerged = (await self._repo.snapshot()).unmerged
-        if unmerged:
-            return GitViolation("history", f"{what} was begun while the agent worked. Finish or abort it.")
-        with contextlib.suppress(WorkspaceError):
-            await self._repo.git(command, "--quit")
-        text = f"{what} was begun while the agent worked. It was ended; its files stay as they were left."
-        return GitViolation("history", text, fails=False)
+    async def _contains(self, old: str, new: str) -> bool:
+        return old == new or (bool(new) and await self._objects.is_ancestor(old, new))
 
-    async def _put_history_back(self, before: GitState, made: str, label: str) -> GitViolation:
-        """Put a branch back to its old tip; the new one is kept under a ref, and files stay as they are.
+    def _guarded(self, known: Mapping[str, Original]) -> list[str]:
+        """Return the paths to look at: those that decide what git does, and whatever is no file."""
+        common, own = str(self._common), str(self._own)
+        places = [f"{self._repo.root}/.git", f"{common}/packed-refs", f"{own}/HEAD"]
+        places += control_files(common, lambda path: self._originals.look(path, known.get(path)))
+        places += [f"{own}/{name}" for name in _FOR_TREE]
+        places += included_files(self._repo.place)
+        for place in {common, own}:
+            places += find_odd(place)
+        return sorted({*places, *known})
 
-        Only files that are again as they were before the dropped commits get the work of those back. The
-        attempt fails if nothing else is left of it.
-        """
-        kept, name = f"refs/segue/kept/{label}", before.branch or "HEAD"
-        what = f"The history of {name} was rewritten while the agent worked: {before.head[:10]} was gone."
-        try:
-            if made:
-                await self._repo.git("update-ref", kept, made)
-            await self._repo.git("reset", "--quiet", "--soft", before.head)
-            undone = await self._find_undone(before.head, made)
-            if undone:
-                listed = b"".join(os.fsencode(path) + b"\0" for path in undone)
-                files = ("--pathspec-from-file=-", "--pathspec-file-nul")
-                restore = ("restore", "--quiet", "--source=HEAD", "--staged", "--worktree", *files)
-                await self._repo.git("--literal-pathspecs", *restore, stdin=listed)
-            works = not undone or bool((await self._repo.snapshot()).dirty)
-        except WorkspaceError as error:
-            return GitViolation("history", f"{what} It could not be put back: {error.message}")
-        lost = f" So were the files that it had undone: {list_some(undone, _NAMED)}." if undone else ""
-        text = f"{what} It was put back; what it was made is kept as {kept}.{lost}"
-        return GitViolation("history", f"{text} Do not amend, reset or rebase.", fails=not works)
-
-    async def _find_undone(self, head: str, made: str) -> list[str]:
-        """Return the files that are as they were before commits which a rewritten history dropped."""
-        objects = self._repo.objects()
-        asked = await objects.git("merge-base", head, made, codes=(0, 1)) if made else None
-        fork = asked.out.decode().strip() if asked is not None else ""
-        now = await self._repo.tree(await self._repo.snapshot())
-        differ = {one.path for one in await objects.changes(fork, now)}
-        return [one.path for one in await objects.changes(fork, head) if one.path not in differ]
-
-    async def _compare_refs(self, before: GitState, label: str) -> list[GitViolation]:
-        """Put back what replaces commits; name other refs that were made, deleted or rewritten.
-
-        Those may be a person's doing, so they stay; what they no longer contain is kept under a ref.
-        """
-        own, now, objects = f"refs/heads/{before.branch}", _list_refs(self._place), self._repo.objects()
-        found, lines, lost = [], [], []
-        for name in {**before.refs, **now}:
-            old, new = before.refs.get(name, ""), now.get(name, "")
-            if name == own or old == new:
+    async def _restore(self, before: GitState) -> list[GitViolation]:
+        """Put guarded files back as they were; a folder comes before what is in it."""
+        found, blocked = [], []
+        for name in self._guarded(before.files):
+            old = before.files.get(name) or nothing_at(name)
+            new = self._originals.look(name, old)
+            replaced = find_replaced(old, new) or find_unreadable(old, new)
+            made_folder = not old.kind and new.kind == FOLDER  # which git does not look at
+            if replaced is None and (made_folder or self._is_written(name) or _is_unchanged(old, new)):
                 continue
-            if name.startswith(_REPLACE):
-                lines.append(f"update {name} {old}\n" if old else f"delete {name}\n")
-            elif old and not (new and await objects.is_ancestor(old, new)):
-                lines.append(f"update refs/segue/kept/{label}/{name.removeprefix('refs/')} {old}\n")
-                lost.append(name.removeprefix("refs/"))
-        if lines:
-            await self._repo.git("update-ref", "--stdin", stdin="".join(lines).encode())
-        if len(lines) > len(lost):
-            text = "The agent changed refs/replace, with which git shows other commits. It was put back."
-            found.append(GitViolation("refs", text, fails=False))
-        if lost:
-            text = (
-                f"While the agent worked, commits were dropped from {list_some(lost, _NAMED)}. They are kept"
-            )
-            found.append(GitViolation("refs", f"{text} under refs/segue/kept/{label}.", fails=False))
-        fresh = [name.removeprefix("refs/") for name in now if name not in (*before.refs, own)]
-        if fresh := [name for name in fresh if not name.startswith("replace/")]:
-            made = f"{list_some(fresh, _NAMED)} {'was' if len(fresh) == 1 else 'were'} made"
-            text = f"While the agent worked, {made}."
-            found.append(GitViolation("refs", text, fails=False))
-        return found
+            if replaced is not None:
+                self._originals.put_back(old)
+                text = f"The agent put {replaced[1]} in place of {self._shown(name)}. It was put back."
+                found.append(GitViolation(self._subject(name), text))
+                blocked.append(name)
+            elif (one := await self._put_back(name, old, new)) is not None:
+                found.append(one)
+        return found + await put_refs_back(self._common, before.refs, blocked, before.branch)
 
-    async def _show_again(self, before: GitState) -> list[GitViolation]:
-        """Show files again that an agent hid from `git status` by flags of the index."""
+    def _is_written(self, name: str) -> bool:
+        """Return whether working with git changes it."""
+        folder, _, last = name.rpartition("/")
+        return last in _WRITTEN and folder in (str(self._own), str(self._common))
+
+    def _restore_folder(self, before: GitState) -> list[GitViolation]:
+        """Put the git folder itself back, if it was moved and something leads to it."""
+        name = f"{self._repo.root}/.git"
+        old = before.files.get(name)
+        if old is None or old.kind != FOLDER:
+            return []
+        new = self._originals.look(name, old)
+        replaced = find_replaced(old, new) if new.kind or new.links != old.links else (name, "nothing")
+        if replaced is None:
+            return []
+        text = f"The agent put {replaced[1]} in place of .git."
+        if self._bring_back(old, new, before.place):
+            return [GitViolation("git configuration", f"{text} It was put back.")]
+        return [GitViolation(_REPOSITORY, f"{text} The repository could not be put back: look for it.")]
+
+    def _bring_back(self, old: Original, new: Original, place: tuple[int, ...]) -> bool:
+        """Move the git folder back from where a link or a file leads that took its place."""
+        moved = new.real
+        if not new.links.keys() - old.links.keys():
+            named = os.fsdecode(read_start(new.real, _LONGEST_NAME)).removeprefix("gitdir:").strip()
+            moved = os.path.realpath(self._repo.root / named)
+        with Beneath(Path(moved).anchor) as disk:
+            below, back = (str(Path(one).relative_to(Path(one).anchor)) for one in (moved, old.real))
+            found = disk.status(below)
+            if found is None or (found.st_dev, found.st_ino) != place:
+                return False
+            disk.remove(back)
+            disk.rename(below, back)
+            return True
+
+    async def _put_back(self, name: str, old: Original, new: Original) -> GitViolation | None:
+        """Put a file back that was changed, made or removed, unless it matters to nobody else."""
+        fails = True
+        if old.digest and new.digest and name == f"{self._common}/config":
+            before, after = await self._settings(old.digest), await self._settings(new.digest)
+            if before is not None and before == after:
+                return None
+            fails = before is None or without_hooks(before) != without_hooks(after)
+        elif name == f"{self._common}/shallow":
+            fails = not old.kind  # where it is, fetching changes it
+        self._originals.put_back(old)
+        text = f"The agent changed {self._shown(name)}, which decides what git does. It was put back."
+        return GitViolation(self._subject(name), text, fails)
+
+    async def _settings(self, digest: str) -> Settings | None:
+        """Return the settings that matter in a configuration, as git reads it; None if it cannot."""
+        found = await self._read_settings(digest)
+        return found if found is None else _essence(found)
+
+    async def _read_settings(self, digest: str) -> Settings | None:
+        place = str(self._originals.place(digest))
+        try:
+            said = await self._repo.git("config", "--file", place, "--no-includes", "--list", "-z")
+        except WorkspaceError:
+            return None
+        entries = (entry.partition("\n") for entry in said.split("\0") if entry)
+        # A name without a value is switched on.
+        return [(key, value if has_value else "true") for key, has_value, value in entries]
+
+    def _subject(self, name: str) -> str:
+        if name.startswith(f"{self._common}/refs/"):
+            return "refs"
+        return "git hooks" if f"{name}/".startswith(f"{self._common}/hooks/") else "git configuration"
+
+    def _shown(self, name: str) -> str:
+        path = Path(name)
+        for folder in (self._repo.root, self._common.parent):
+            if path.is_relative_to(folder):
+                return str(path.relative_to(folder))
+        return name
+
+    async def _show_again(self, before: GitState, now: GitState) -> list[GitViolation]:
+        """Find files that an agent hid from `git status` by flags of the index, and show them again."""
+        if now.index == before.index:
+            return []
         known = frozenset(before.hidden)
         hidden = [path for path in await self._list_hidden() if path not in known]
         if not hidden:
             return []
         for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
-            listed = b"\0".join(map(os.fsencode, hidden))
-            await self._repo.git("update-index", flag, "-z", "--stdin", stdin=listed)
-        text = f"The agent hid files from git: {list_some(hidden, _NAMED)}. They are shown again."
-        return [GitViolation("hidden files", text)]
+            await self._repo.git("update-index", flag, "-z", "--stdin", stdin=os.fsencode("\0".join(hidden)))
+        names = ", ".join(hidden[:5])
+        return [GitViolation("hidden files", f"The agent hid files from git: {names}. They are shown again.")]
 
     async def _list_hidden(self) -> tuple[str, ...]:
-        entries = os.fsdecode((await self._repo.run("ls-files", "-v", "-z")).out).split("\0")
-        flagged = [entry[2:] for entry in entries if entry and (entry[0] == "S" or entry[0].islower())]
+        said = os.fsdecode((await self._repo.run("ls-files", "-v", "-z")).out)
+        entries = [entry for entry in said.split("\0") if entry]
+        flagged = [entry[2:] for entry in entries if entry[0] == "S" or entry[0].islower()]
         return tuple(path for path in flagged if (self._repo.root / path).exists())
 
+    async def _other_refs(self, before: GitState, now: GitState) -> list[GitViolation]:
+        """Name new branches, tags and stashes, and other branches whose history was rewritten."""
+        shown = ("refs/heads/", "refs/tags/", "refs/stash")
+        own = f"refs/heads/{before.branch}"
+        fresh = [ref for ref in now.refs if ref.startswith(shown) and ref not in before.refs]
+        stash = "refs/stash" in before.refs and now.refs.get("refs/stash") != before.refs["refs/stash"]
+        named = [*fresh, *(["refs/stash"] if stash else [])]
+        found = []
+        if named:
+            made = ", ".join(ref.removeprefix("refs/") for ref in named[:5])
+            text = f"While the agent worked, {made} {'was' if len(named) == 1 else 'were'} made."
+            found.append(GitViolation("refs", text, fails=False))
+        for ref, old in before.refs.items():
+            new = now.refs.get(ref)
+            if ref == own or new == old or not ref.startswith("refs/heads/"):
+                continue
+            if new is None or not await self._objects.is_ancestor(old, new):
+                text = f"Branch {ref.removeprefix('refs/heads/')} no longer contains {old[:10]}."
+                found.append(GitViolation("refs", text, fails=False))
+        return found
 
-def list_begun(git_dir: Path) -> tuple[str, ...]:
-    """Return what git has not finished in a work tree: merges, rebases and the like, by their files."""
-    return tuple(name for name in _BEGUN if os.path.lexists(git_dir / name))
 
+def settle_surroundings(before: GitState, folder: Path) -> list[str]:
+    """Put back what keeps git from being started, after a launch that nobody concluded; say what was done.
 
-def settle_surroundings(before: GitState) -> list[str]:
-    """Put the files back that git obeys, if they differ; say what was done."""
-    if before.files is None or not Path(before.root).is_dir():
-        return []
-    place = GitPlace(Path(before.root), Path(before.own), Path(before.common))
-    if _is_replaced(place):
-        return [f"The agent put something else in place of {place.common}: put it back."]
-    now, said = dict(_read_files(place)), []
-    for name in sorted({**before.files, **now}):
-        old, new = before.files.get(name), now.get(name)
-        # Git writes into these by itself; only what takes their place is put back.
-        is_written = name.endswith(("/HEAD", "/shallow")) and old and new and new.mode not in _ODD
-        if old == new or is_written:
-            continue
-        try:
-            _write(Path(name), old)
-            said.append(
-                f"The agent changed {_shown(place, name)}, which decides what git does. It was put back."
-            )
-        except OSError as error:
-            said.append(f"The agent changed {name}, and it could not be put back: {error.strerror}.")
+    That is what says where git's folders are, and whatever something else took the place of.
+    """
+    originals, said = Originals(folder, LARGEST), []
+    files = [name for name, one in before.files.items() if name.endswith("/.git") and one.kind == FILE]
+    for name in (*files, *(f"{before.own}/{one}" for one in POINTERS if before.own)):
+        old = before.files.get(name) or nothing_at(name)
+        if not originals.look(name, old).is_like(old):
+            originals.put_back(old)
+            said.append(f"The agent changed {name}, which says where git's folder is. It was put back.")
+    said += _heal_index(before.own)
+    places = {place for place in (before.own, before.common) if place and Path(place).is_dir()}
+    odd = {name for place in places for name in find_odd(place)}
+    for name in sorted(odd | before.files.keys()):
+        old = before.files.get(name) or nothing_at(name)
+        new = originals.look(name, old)
+        replaced = find_replaced(old, new) or find_unreadable(old, new)
+        if replaced is not None and not name.endswith("/.git"):
+            originals.put_back(old)
+            _write_refs(before, name)
+            said.append(f"The agent put {replaced[1]} in place of {name}. What was there was put back.")
     return said
 
 
-def _is_replaced(place: GitPlace) -> bool:
-    """Return whether a link or a file took the place of git's own folder: nothing in it is read then."""
-    return place.common.is_symlink() or not place.common.is_dir()
+def _write_refs(before: GitState, gone: str) -> None:
+    """Write the refs again that were at a place, or below it; no commit of Segue's has followed them."""
+    ref = os.path.relpath(gone, before.common)
+    lost = [name for name in before.refs if name == ref or name.startswith(f"{ref}/")]
+    with Beneath(before.common) as folder:
+        for name in lost:
+            folder.make_folders(name.rpartition("/")[0])
+            folder.write(name, f"{before.refs[name]}\n".encode(), 0o644)
 
 
-def way_back(place: GitPlace, branch: str, head: str) -> str:
-    """Return the command that checks out a branch again, also if it was deleted; for none, the commit.
-
-    It takes along what is not committed, which `git rebase --abort` would delete.
-    """
-    rebasing = any((place.git_dir / name).exists() for name in ("rebase-merge", "rebase-apply"))
-    first = "git rebase --quit && " if rebasing else ""
-    if not branch:
-        return f"{first}git switch --detach {head[:10]}"
-    if head and not ask_git(place, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"):
-        return f"{first}git switch -c {branch} {head[:10]}"
-    return f"{first}git switch {branch}"
-
-
-def _moved(place: GitPlace, before: GitState, now: tuple[str, str], begun: list[str]) -> Unfinished:
-    branch, head = now
-    if branch != before.branch:
-        what = f"The branch was switched from {before.branch or before.head[:10]} to {branch or head[:10]}"
-        back = way_back(place, before.branch, before.head)
-    elif begun:
-        what, back = f"{_BEGUN[begun[0]][0]} was begun", "Finish or abort it"
-    else:
-        what = f"The history of {before.branch or 'HEAD'} was rewritten, without {before.head[:10]},"
-        back = f"git branch kept-{head[:10]} && git reset --keep {before.head[:10]}"
-    who = "while the agent worked"
-    if before.files is None:
-        who += ", but not by the agent, whose sandbox cannot write to git's folder"
-    return Unfinished(
-        f"{what} {who}.",
-        reason=f"{what} {who}",
-        kept="What the agent did is kept; on resume only the look at it is repeated.",
-        hint=f"{back}, then: segue resume",
-    )
+def _heal_index(own: str) -> list[str]:
+    """Remove an index that git cannot read: it makes another one; returns what to say."""
+    if not own or not Path(own).is_dir():
+        return []
+    with Beneath(own) as place:
+        found = place.status("index")
+        is_file = found is not None and stat.S_ISREG(found.st_mode)
+        if found is None or (is_file and read_start(f"{own}/index", 4) == b"DIRC"):
+            return []
+        place.remove("index")
+    return ["The agent made git's index unreadable. It was removed; git makes another one."]
 
 
-def _list_refs(place: GitPlace) -> dict[str, str]:
-    """Return branches, tags and what else shows commits, but not Segue's own refs."""
-    said = ask_git(place, "for-each-ref", "--format=%(objectname) %(refname)").decode(
-        "utf-8", "surrogateescape"
-    )
-    pairs = (line.split(" ", 1) for line in said.splitlines())
-    own = ("refs/segue/", "refs/remotes/")
-    return {name: commit for commit, name in pairs if not name.startswith(own)}
+def _is_unchanged(old: Original, new: Original) -> bool:
+    """Return whether a file says the same, and can be started as before if it is a hook."""
+    return new.is_like(old) and (old.mode ^ new.mode) & 0o111 == 0
 
 
-def _read_files(place: GitPlace) -> Iterator[tuple[str, ObeyedFile]]:
-    """Yield each file that decides what git believes or starts."""
-    paths = [place.root / ".git"] if place.git_dir != place.root / ".git" else []
-    for folder in dict.fromkeys((place.git_dir, place.common)):
-        paths += (folder / name for name in _FILES)
-        for name in _FOLDERS:
-            paths.append(folder / name)
-            if (folder / name).is_symlink():
-                continue
-            inside = sorted(path for path in (folder / name).rglob("*") if not path.name.endswith(".sample"))
-            paths += [path for path in inside[:_MOST_FILES] if str(path.relative_to(folder)) not in _WRITTEN]
-    for path in paths:
-        with contextlib.suppress(OSError):
-            if path.is_symlink():
-                yield (
-                    str(path),
-                    ObeyedFile(base64.b64encode(os.fsencode(path.readlink())).decode(), stat.S_IFLNK),
-                )
-            elif path.is_file() and not path.name.endswith((".lock", ".pack", ".idx")):
-                data = read_start(path, _LARGEST)
-                yield str(path), ObeyedFile(base64.b64encode(data).decode(), path.stat().st_mode & 0o777)
-            elif not path.is_dir() and path.exists():
-                yield str(path), ObeyedFile("", 0)  # a pipe, for which git would wait
-
-
-def _write(path: Path, kept: ObeyedFile | None) -> None:
-    """Give a path what it was; no link in its place or on the way is followed."""
-    if os.path.realpath(path.parent) != str(path.parent):
-        raise OSError(errno.ELOOP, "a folder above it is a link")
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    if kept is None:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = base64.b64decode(kept.content)
-    if kept.mode == stat.S_IFLNK:
-        path.symlink_to(os.fsdecode(content))
-        return
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    path.chmod(kept.mode)
-
-
-def _shown(place: GitPlace, name: str) -> str:
-    for folder in (place.root, place.common.parent):
-        if Path(name).is_relative_to(folder):
-            return str(Path(name).relative_to(folder))
-    return name
+def _essence(settings: Settings) -> Settings:
+    """Return the settings that matter, in their order: of several values the last one counts."""
+    return [
+        (key, value)
+        for key, value in settings
+        if not _HARMLESS.fullmatch(key) and not (_UPSTREAM.fullmatch(key) and _NAME.fullmatch(value))
+    ]

@@ -1,9 +1,8 @@
-"""The one door to git: it runs with the settings that were there when the session first looked.
+"""The one door to git outside of the sandbox: nothing that an agent can write decides what git starts.
 
 Git reads its configuration from the folder that `GIT_COMMON_DIR` names. Segue makes such a folder for each
-work tree: its `config` has all settings as they were, without what would start a program that no commit
-needs, and everything else in it is a link to the repository. What agents write into the repository's
-configuration later decides nothing here.
+work tree: its configuration is `own_config.py`'s, it has no hooks, and everything else in it is a link to the
+repository. HEAD, the index and their locks are where they always are.
 """
 
 from __future__ import annotations
@@ -14,20 +13,18 @@ import contextlib
 import logging
 import os
 import re
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
 from segue.domain.errors import AGAIN, ToolMissing, WorkspaceError
-from segue.system import identity
-from segue.system.files import private_folder
-from segue.system.git.folders import GitPlace
+from segue.system.files import brief_folder, brief_place, clear_temporary, signature
+from segue.system.git.config import GitSetting, OwnConfig, Trust, compose, parse_settings
+from segue.system.git.folders import GitPlace, check_place, check_refs, check_tree, find_place, work_trees
+from segue.system.git.index import check_heavy
 from segue.system.process.capture import Captured, capture, child_environment
 from segue.system.programs import describe_missing, find
 from segue.system.reading import suggest_path
@@ -40,25 +37,22 @@ PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 NO_REPOSITORY = {"GIT_DIR": os.devnull}
 """For a git that needs no repository: it must not find one by chance."""
 NOT_A_REPOSITORY = "Target path is not a git repository"
-Settings = tuple[tuple[str, str | None], ...]
-"""Names and values in git's order, where the last one counts; None: the name alone, which means true."""
+_PLACES = ("--show-toplevel", "--absolute-git-dir")
+_LIST = ("config", "--list", "-z", "--show-scope", "--show-origin")
+_LIST_TIMEOUT = 30.0
 _LINKED = (
-    *("HEAD", "annex", "gc.pid", "git-crypt", "index", "info", "lfs", "logs", "objects"),
+    *("HEAD", "annex", "gc.pid", "git-crypt", "index", "info", "logs", "objects"),
     *("packed-refs", "refs", "reftable", "shallow", "worktrees"),
 )
 """What git reads and writes in the repository itself."""
-_MADE = {
-    "logs": frozenset(("branch", "checkout", "fetch", "merge", "reset", "stash", "switch", "update-ref")),
-    "worktrees": frozenset(("worktree",)),
-}
-"""Folders that these commands make."""
-_ENVIRONMENT = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_EDITOR": ":",
-    "GIT_PAGER": "cat",
-}
+_LOGGED = frozenset(
+    (
+        *("branch", "checkout", "cherry-pick", "commit", "fetch", "merge", "push", "rebase", "reset"),
+        *("stash", "switch", "symbolic-ref", "update-ref", "worktree"),
+    )
+)
+"""Commands that note in the repository's logs where a branch was before."""
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": ":", "GIT_PAGER": "cat"}
 _PASSED = frozenset(
     (
         *("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"),
@@ -67,42 +61,37 @@ _PASSED = frozenset(
     )
 )
 _FAMILIES = ("GIT_SSL_", "GIT_HTTP_", "GIT_TRACE", "GPG_", "GNUPG", "SSH_")
+_INCLUDES = re.compile(r"include\.path|includeif\..*\.path", re.DOTALL)
 _GIVEN = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_PARAMETERS")
-"""The user's settings in the environment: they are pinned with the others."""
-_LEFT_OUT = re.compile(
-    r"core\.(worktree|bare|fsmonitor|hookspath|pager|editor|alternaterefscommand|commitgraph)"
-    r"|include\..*|includeif\..*|alias\..*|hook\..*|trace2?\..*|extensions\.worktreeconfig"
-    r"|diff\.external|diff\..*\.(command|textconv)|gc\.recentobjectshook|rerere\..*|log\.showsignature"
-    r"|(submodule|fetch|push)\.recursesubmodules|status\.submodulesummary|diff\.ignoresubmodules",
-    re.DOTALL,
-)
-"""What would start a program, go into submodules or lead elsewhere; included files are read already."""
-_ALWAYS: Settings = (
-    ("core.fsmonitor", "false"),
-    ("core.hookspath", os.devnull),
-    ("core.commitgraph", "false"),
-    ("submodule.recurse", "false"),
-    ("fetch.recursesubmodules", "false"),
-    ("push.recursesubmodules", "no"),
-    ("diff.ignoresubmodules", "all"),
-    ("rerere.enabled", "false"),
-)
-
-_BARE: Settings = (("core.bare", "true"),)
+"""The user's settings in the environment: they are read, but not passed on as they are."""
 
 
-class _Pin(Struct):
-    """The folder from which git reads the settings of a repository, and what they are."""
+class _Made(Struct):
+    """A git folder that was made for a work tree."""
 
-    folder: Path
-    settings: Settings
+    folder: Path | None
+    """None on a system without links."""
+    stamp: object
+    config: OwnConfig
+    files: tuple[str, ...]
 
 
-_pins: dict[tuple[int, Path], _Pin] = {}
-"""By process, for one that was forked must not use what its parent has made, and by the git folder that all
-work trees of a repository share: a lane that is made later gets the settings from before."""
-_own_folders: dict[int, list[Path]] = {}
-"""The folder of each process, and those above it that it has made."""
+_made: dict[GitPlace, _Made] = {}
+_kept: dict[int, contextlib.ExitStack] = {}
+"""What each process has made: one that was forked must not remove what its parent uses."""
+_NOT_IN_MEMORY = Path()
+_LONG = 10.0
+"""Seconds after which Segue looks what git may be waiting for."""
+_READING = frozenset(("add", "commit", "stash", "status"))
+"""Commands that read changed files to their end."""
+_USED = 600.0
+"""Seconds after which a folder is marked as used again."""
+_trust = [Trust()]
+
+
+def trust_programs(trust: Trust) -> None:
+    """Allow programs that a person's settings name, from now on."""
+    _trust[0] = trust
 
 
 async def run_git(
@@ -113,19 +102,17 @@ async def run_git(
     timeout: float = TIMEOUT,
     limit: int = 64 * 1024**2,
 ) -> Captured:
-    """Run git with the user's own settings, in no repository or in one that Segue has made.
+    """Run git where no repository's configuration has a say, or where it starts nothing, such as `init`.
 
     It asks nothing at the terminal; at most `limit` bytes of output are kept.
     """
-    given = {name: value for name, value in os.environ.items() if name.startswith(_GIVEN)}
-    return await _run(where, args, {**given, **(extra or {})}, timeout, stdin, limit)
+    return await _capture(where, args, {**_given(), **(extra or {})}, timeout, stdin, limit)
 
 
-async def _run(
+async def _capture(
     where: Path, args: Sequence[str], extra: Mapping[str, str], timeout: float, stdin: bytes, limit: int
 ) -> Captured:
-    passed = [name for name in os.environ if name in _PASSED or name.startswith(_FAMILIES)]
-    environment = child_environment(passed=passed, extra={**_ENVIRONMENT, **extra})
+    environment = child_environment(passed=_variables(), extra={**_ENVIRONMENT, **extra})
     began = time.monotonic()
     done = await capture(["git", *args], where, environment, timeout, stdin, limit)
     took = time.monotonic() - began
@@ -148,24 +135,29 @@ async def find_repository(path: Path, timeout: float = TIMEOUT) -> tuple[Path, P
             f"{NOT_A_REPOSITORY}: {path} is not a folder.{suggest_path(path)}",
             hint="Name the folder of a git repository with --repo",
         )
+    if (found := find_place(path)) is not None:
+        check_place(found)
     try:
         # It only tells where the repository is, and whether its owner is trusted: it starts nothing.
-        done = await run_git(path, "rev-parse", "--show-toplevel", "--absolute-git-dir", timeout=timeout)
+        done = await run_git(path, "rev-parse", *_PLACES, timeout=timeout)
     except TimeoutError as error:
         hint = "Look whether a file that its configuration includes is a pipe or a device."
         raise WorkspaceError(f"git did not answer in {path}: {error}.", hint=hint) from None
-    lines = [os.fsdecode(line) for line in done.out.splitlines()]
+    lines = [os.fsdecode(line) for line in done.out.removesuffix(b"\n").split(b"\n")]
+    if done.exit_code == 0 and len(lines) > 2:  # there is a line end in the path
+        asked = [await run_git(path, "rev-parse", what) for what in _PLACES]
+        lines = [os.fsdecode(one.out.removesuffix(b"\n")) for one in asked]
     if done.exit_code != 0 or len(lines) != 2:
-        raise _no_repository(path, done)
+        why = done.err.decode("utf-8", "replace").strip().splitlines()
+        detail = why[0] if why and "not a git repository" not in why[0] else ""
+        other = f"Create one with: git init {path}   or name another with --repo"
+        raise WorkspaceError(
+            f"{NOT_A_REPOSITORY}: {path}" + (f" ({detail})" if detail else ""),
+            hint=next(
+                (f"If you trust it: {line.strip()}" for line in why if "safe.directory" in line), other
+            ),
+        )
     return Path(lines[0]), Path(lines[1])
-
-
-def _no_repository(path: Path, done: Captured) -> WorkspaceError:
-    why = done.err.decode("utf-8", "replace").strip().splitlines()
-    detail = f" ({why[0]})" if why and "not a git repository" not in why[0] else ""
-    other = f"Create one with: git init {path}   or name another with --repo"
-    hint = next((f"If you trust it: {line.strip()}" for line in why if "safe.directory" in line), other)
-    return WorkspaceError(f"{NOT_A_REPOSITORY}: {path}{detail}", hint=hint)
 
 
 async def run_outside(
@@ -176,17 +168,21 @@ async def run_outside(
     timeout: float = TIMEOUT,
     limit: int = 64 * 1024**2,
 ) -> Captured:
-    """Run git in a work tree, with the settings that it had when the session began."""
-    pin = await _pin(place)
-    # Git hands variables on to those that it starts in submodules, whose own settings it reads too.
-    variables = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root), **as_variables(_ALWAYS)}
-    if sys.platform != "win32":  # there are links
-        for name, verbs in _MADE.items():  # through a link that leads nowhere, git could not make it
-            if not verbs.isdisjoint(args):
-                (place.common / name).mkdir(exist_ok=True)
-        variables["GIT_COMMON_DIR"] = str(pin.folder)
-        variables |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    return await _run(place.root, args, {**variables, **(extra or {})}, timeout, stdin, limit)
+    """Run git in a work tree, with a git folder and a configuration that only Segue writes."""
+    check_refs(place.common, args)
+    variables = {**await _variables_for(place), **(extra or {})}
+    if not _LOGGED.isdisjoint(args):
+        (place.common / "logs").mkdir(exist_ok=True)  # through a link, git could not make it
+    running = asyncio.ensure_future(_capture(place.root, args, variables, timeout, stdin, limit))
+    try:
+        if not (await asyncio.wait({running}, timeout=_LONG))[0]:
+            await asyncio.to_thread(check_tree, place.root)
+            if not _READING.isdisjoint(args):
+                await asyncio.to_thread(check_heavy, place)
+        return await running
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
 
 
 def ask_git(place: GitPlace, *args: str) -> bytes:
@@ -201,61 +197,104 @@ def ask_git(place: GitPlace, *args: str) -> bytes:
             return b""
 
 
-async def pinned_settings(place: GitPlace) -> Settings:
-    """Return the settings of a work tree as they were when the session began."""
-    return (await _pin(place)).settings
+async def read_config(place: GitPlace) -> OwnConfig:
+    """Return the configuration with which git runs in a work tree."""
+    return (await _open(place)).config
 
 
-async def pin_like(place: GitPlace, other: GitPlace) -> None:
-    """Let git read another work tree's settings in this one: its own may be an agent's."""
-    key = os.getpid(), place.common
-    if key not in _pins:
-        settings = (await _pin(other)).settings
-        lfs = _lfs_storage(place)
-        _pins[key] = _Pin(make_folder(place.common, (*settings, lfs)), settings)
+async def name_refused(place: GitPlace) -> tuple[str, ...]:
+    """Say which filters git does not start here although files need them, and what to set."""
+    config = await read_config(place)
+    listing = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    said = []
+    for driver in config.drivers:
+        start = f"The filter {driver} was not started"
+        why = next((words for words in config.refused if words.startswith(start)), "")
+        if why and (await run_outside(place, *listing, f":(top,attr:filter={driver})")).out:
+            said.append(why)
+    return tuple(said)
 
 
-async def set_pinned(place: GitPlace, name: str, value: str) -> None:
-    """Write a setting of Segue's own into the repository's configuration."""
-    for folder in (place.common, (await _pin(place)).folder):
-        done = await run_git(place.root, "config", "--file", str(folder / "config"), name, value)
-        if done.exit_code != 0:
-            raise WorkspaceError(f"git config failed in {place.root}: {done.said}")
-    _pins[os.getpid(), place.common].settings += ((name.lower(), value),)
+def included_files(place: GitPlace) -> tuple[str, ...]:
+    """Return the files of the work tree that git reads settings from, by the user's own word.
+
+    What settings name in another work tree comes there with a merge, so that here it counts too.
+    """
+    made, found = _made.get(place), []
+    tops = (place.root, *work_trees(place.common))
+    for file in map(os.path.normpath, made.files if made is not None else ()):
+        for top in tops:
+            below = os.path.relpath(file, top)
+            if not below.startswith(("..", f".git{os.sep}")):
+                found.append(os.path.join(place.root, below))  # noqa: PTH118
+                break
+    return tuple(found)
 
 
-def as_variables(settings: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+async def _variables_for(place: GitPlace) -> dict[str, str]:
+    check_place(place)
+    made = await _open(place)
+    found = {"GIT_DIR": str(place.git_dir), "GIT_WORK_TREE": str(place.root)}
+    if made.folder is None:  # on a system without links, and so without a sandbox
+        return found | as_variables(made.config.forced)
+    found["GIT_COMMON_DIR"] = str(made.folder)
+    if not made.config.leaves_global:
+        found |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    return found
+
+
+def as_variables(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Return settings as git takes them from the environment."""
-    found: dict[str, str] = {}
-    for name, value in settings:
-        number = len(found) // 2
-        found[f"GIT_CONFIG_KEY_{number}"] = name
-        found[f"GIT_CONFIG_VALUE_{number}"] = "true" if value is None else value
-    return {**found, "GIT_CONFIG_COUNT": str(len(found) // 2)}
+    found = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
 
 
-async def _pin(place: GitPlace) -> _Pin:
-    """Return the folder of a work tree; the first time in a session, its settings are read."""
-    key = os.getpid(), place.common
-    pin = _pins.get(key)
-    if pin is None or not pin.folder.is_dir():
-        settings = pin.settings if pin is not None else await _list_settings(place)
-        lfs = () if any(name == "lfs.storage" for name, _ in settings) else (_lfs_storage(place),)
-        folder = make_folder(place.common, (*settings, *lfs))
-        pin = _pins.setdefault(key, _Pin(folder, settings))
-        pin.folder = folder
-    return pin
+async def _open(place: GitPlace) -> _Made:
+    """Return the folder for a work tree, with the settings as they are now."""
+    made = _made.get(place)
+    if made is not None and _is_there(made.folder) and made.stamp == _stamp(made.files):
+        return made
+    settings = parse_settings(await _list_settings(place))
+    read = [*_config_files(place), *(one.file for one in settings if one.file)]
+    files = tuple(dict.fromkeys((*read, *_named_files(settings))))
+    files = tuple(os.path.join(place.root, file) for file in files)  # noqa: PTH118 - read again and again
+    stamp, config = _stamp(files), compose(place, settings, _trust[0])
+    folder = made.folder if made and _is_there(made.folder) else _make_folder(place)
+    if folder is not None:
+        try:
+            (folder / "config.new").write_text(config.text, "utf-8", "surrogateescape")
+            (folder / "config.new").replace(folder / "config")
+        except OSError as error:
+            raise WorkspaceError(
+                f"Cannot write {folder / 'config'}: {error.strerror}.",
+                kept="Nothing was changed.",
+                hint=f"Free some space there, then {AGAIN}",
+            ) from error
+    _made[place] = made = _Made(folder, stamp, config, files)
+    return made
 
 
-def _lfs_storage(place: GitPlace) -> tuple[str, str]:
-    return "lfs.storage", str(place.common / "lfs")
+def _is_there(folder: Path | None) -> bool:
+    """Return whether a folder can be used; what nobody has used for long is deleted."""
+    if folder is None:
+        return True
+    try:
+        age = time.time() - folder.stat().st_mtime
+        if age > _USED:
+            os.utime(folder)
+    except OSError:
+        return False
+    return folder.parent == _where()
 
 
-async def _list_settings(place: GitPlace) -> Settings:
-    """Let git list its configuration with everything that it includes, which starts nothing."""
+async def _list_settings(place: GitPlace) -> bytes:
+    """Let git read its configuration, which starts nothing."""
+    check_place(place)
     extra = {"GIT_DIR": str(place.git_dir), "GIT_COMMON_DIR": str(place.common)}
     try:
-        done = await run_git(place.root, "config", "--list", "-z", extra=extra, timeout=30.0)
+        done = await run_git(place.root, *_LIST, extra=extra, timeout=_LIST_TIMEOUT)
     except TimeoutError as error:
         raise WorkspaceError(
             f"git cannot read its configuration in {place.root}: {error}.",
@@ -268,56 +307,69 @@ async def _list_settings(place: GitPlace) -> Settings:
             kept="Nothing was changed.",
             hint=f"Fix what git reports, then {AGAIN}",
         )
-    entries = [entry.partition("\n") for entry in done.out.decode("utf-8", "surrogateescape").split("\0")]
-    return tuple((name, value if has_value else None) for name, has_value, value in entries if name)
+    return done.out
 
 
-def make_folder(common: Path, settings: Iterable[tuple[str, str | None]], links: bool = True) -> Path:
-    """Make a folder with these settings that git can use instead of `common`, where no agent can write."""
-    folder = Path(tempfile.mkdtemp(dir=_folder_of_process()))
-    text = "".join(_format(name, value) for name, value in settings if not _LEFT_OUT.fullmatch(name))
-    text += "".join(_format(name, value) for name, value in (_ALWAYS if links else _BARE))
-    (folder / "config").write_text(text, "utf-8", "surrogateescape")
-    for name in _LINKED if links and sys.platform != "win32" else ():
-        (folder / name).symlink_to(common / name)
+def _stamp(files: tuple[str, ...]) -> object:
+    """Return what differs whenever a file with settings was written, or another program is trusted."""
+    given = tuple(sorted(_given().items())) if _GIVEN[0] in os.environ or _GIVEN[-1] in os.environ else ()
+    return tuple(map(signature, files)), given, _trust[0], os.environ.get("PATH")
+
+
+def _given() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_GIVEN)}
+
+
+def _named_files(settings: Sequence[GitSetting]) -> Iterator[str]:
+    """Yield what settings include, also where nothing is yet: of a file without settings git says nothing."""
+    for one in settings:
+        if one.value and _INCLUDES.fullmatch(one.name):
+            name = os.path.expanduser(one.value)  # noqa: PTH111 - it may be no path
+            yield os.path.join(os.path.dirname(one.file), name)  # noqa: PTH118, PTH120
+
+
+def _config_files(place: GitPlace) -> list[str]:
+    home = os.environ.get("HOME", "")
+    settings = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    named = os.environ.get("GIT_CONFIG_GLOBAL")
+    users = [named] if named else [f"{home}/.gitconfig", f"{settings}/git/config"]
+    return [str(place.common / "config"), str(place.git_dir / "config.worktree"), *users]
+
+
+def _where() -> Path:
+    """Return where these folders are made: in memory, or where no agent may write if they can reach that."""
+    found = brief_place(_NOT_IN_MEMORY)
+    return _state() if found is _NOT_IN_MEMORY else found
+
+
+def _state() -> Path:
+    import platformdirs
+
+    return platformdirs.user_state_path("segue") / "git"
+
+
+def _make_folder(place: GitPlace) -> Path | None:
+    if sys.platform == "win32":
+        return None
+    where = _where()
+    if os.getpid() not in _kept:
+        _kept[os.getpid()] = contextlib.ExitStack()
+        atexit.register(forget_folders)
+    if where == _state():
+        where.mkdir(parents=True, mode=0o700, exist_ok=True)
+        clear_temporary(where)
+    folder = _kept[os.getpid()].enter_context(brief_folder(where))
+    for name in _LINKED:
+        (folder / name).symlink_to(place.common / name)
     return folder
 
 
-def _format(name: str, value: str | None) -> str:
-    """Return a setting as a file has it."""
-    section, _, rest = name.partition(".")
-    middle, _, key = rest.rpartition(".")
-    quoted = middle.replace("\\", "\\\\").replace('"', '\\"')
-    head = f'[{section} "{quoted}"]' if middle else f"[{section}]"
-    if value is None:
-        return f"{head}\n\t{key}\n"
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\b": "\\b"}
-    return f'{head}\n\t{key} = "{"".join(escapes.get(letter, letter) for letter in value)}"\n'
-
-
-def _folder_of_process() -> Path:
-    """Return where this process keeps its folders; those of processes that are gone are removed."""
-    import platformdirs
-
-    top = platformdirs.user_state_path("segue") / "git"
-    own = top / quote(identity.me(), safe="")
-    if not own.is_dir():
-        made = [folder for folder in (own, *own.parents) if not folder.exists()]
-        private_folder(own)
-        for other in top.iterdir():
-            if identity.is_dead(unquote(other.name)):
-                shutil.rmtree(other, ignore_errors=True)
-        _own_folders[os.getpid()] = made
-        atexit.register(forget_folders)
-    return own
-
-
 def forget_folders() -> None:
-    """Remove the folders that this process has made, and what it remembers of settings."""
-    _pins.clear()
-    own, *above = _own_folders.pop(os.getpid(), [Path()])
-    if above or own != Path():
-        shutil.rmtree(own, ignore_errors=True)
-    with contextlib.suppress(OSError):  # another process uses them
-        for folder in above:
-            folder.rmdir()
+    """Remove the folders that this process has made."""
+    if (own := _kept.pop(os.getpid(), None)) is not None:
+        own.close()
+
+
+def _variables() -> list[str]:
+    """Return the user's variables that git needs, without those that name a repository or a program."""
+    return [name for name in os.environ if name in _PASSED or name.startswith(_FAMILIES)]

@@ -25,7 +25,9 @@ async def put_back(
         listed = "".join(f"{line}\0" for line in lines).encode("utf-8", "surrogateescape")
         await repo.git("update-index", "--replace", "-z", "--index-info", stdin=listed, extra=extra)
         tree = (await repo.git("write-tree", extra=extra)).strip()
-    return await repo.commit_tree(tree, (head,), message)
+    identity = await repo.identity_options()
+    made = await repo.git(*identity, "commit-tree", "-p", head, "-F", "-", tree, stdin=message.encode())
+    return made.strip()
 
 
 async def _entries(repo: Repository, commit: str, paths: list[str]) -> dict[str, str]:

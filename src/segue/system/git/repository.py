@@ -7,9 +7,8 @@ import contextlib
 import logging
 import os
 import re
-import shutil
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,19 +16,22 @@ from msgspec import Struct
 
 from segue.domain.errors import AGAIN, WorkspaceError
 from segue.domain.workspace import Snapshot, WorkChanges
-from segue.system.files import clear_brief_folders, clear_temporary, signature
-from segue.system.git.folders import GitPlace, common_dir, find_place, read_head
-from segue.system.git.index import STATUS, has_markers, parse_status, shown
-from segue.system.git.objects import GITLINK, Objects, PathChange
-from segue.system.git.outside import (
-    TIMEOUT,
-    find_repository,
-    pin_like,
-    pinned_settings,
-    run_outside,
-    set_pinned,
-    verb_of,
+from segue.system.files import clear_brief_folders, clear_temporary
+from segue.system.git.folders import GitPlace, common_dir, read_head
+from segue.system.git.index import (
+    LOOK_TIMEOUT,
+    STATUS,
+    File,
+    checked_out,
+    find_gitlinks,
+    has_markers,
+    left_out,
+    read_status,
+    shown,
+    take_snapshot,
 )
+from segue.system.git.objects import GITLINK, Objects, PathChange, StagedIndex, stage
+from segue.system.git.outside import PLAIN_DIFF, TIMEOUT, find_repository, read_config, run_outside, verb_of
 from segue.system.git.recovery import clear_stale_locks, wait_for_git
 from segue.system.process.processes import Captured
 from segue.system.reading import work_tree
@@ -37,18 +39,12 @@ from segue.system.reading import work_tree
 _log = logging.getLogger(__name__)
 
 FALLBACK_IDENTITY = ("-c", "user.name=Segue", "-c", "user.email=segue@localhost")
-_TRUE = ("true", "yes", "on", "1")
-LOOK_TIMEOUT = 120.0
-
-
-class _Staged(Struct, frozen=True):
-    """Everything that was in the work tree at one moment, as a tree and as the index it was made from."""
-
-    now: Snapshot
-    tree: str
-    index: Path
-    own: object
-    """The state of git's own index then."""
+_SMALL = 16 * 1024
+"""Bytes of a status that is parsed at once: a thread costs more than a hundred files."""
+_TIDY = 50
+"""Git looks at every so many commits of a run whether it should tidy up: that costs a process each time."""
+_opened: dict[Path, Path] = {}
+"""The git folder of each work tree, as it was when Segue first opened it."""
 
 
 class Repository(Struct):
@@ -63,15 +59,22 @@ class Repository(Struct):
     _identity: tuple[str, ...] | None = None
     _left: tuple[float, Snapshot] | None = None
     """What the last launch or commit left, if nothing was done since, and when that was seen."""
-    _staged: _Staged | None = None
-    """The last evidence: what a commit will contain."""
-    _head_tree: tuple[str, str] = ("", "")
-    _modules: tuple[object, tuple[str, ...]] = (None, ())
+    _staged: StagedIndex | None = None
+    _commits: int = 0
+    _heavy: tuple[File, ...] = ()
+    """What was too large to be added when git last looked."""
 
     @classmethod
     async def open(cls, path: Path, timeout: float = TIMEOUT) -> Repository:
         """Open the work tree that contains the path."""
-        return cls(*await find_repository(path, timeout))
+        root, git_dir = await find_repository(path, timeout)
+        if (before := _opened.setdefault(root, git_dir)) != git_dir and before.is_dir():
+            raise WorkspaceError(
+                f"{root / '.git'} names {git_dir} now; it was {before} when Segue first looked.",
+                kept="Nothing was changed.",
+                hint="If you changed that, give the command again; else put back what was there",
+            )
+        return cls(root, git_dir)
 
     @property
     def place(self) -> GitPlace:
@@ -80,9 +83,12 @@ class Repository(Struct):
 
     async def snapshot(self) -> Snapshot:
         """Return a snapshot of the work tree."""
-        inside = [path for path, one in (await self.modules()).items() if (await one.snapshot()).dirty]
         done = await self.run(*STATUS, *self.without_own())
-        return parse_status(self.root, done.out, inside)
+        if len(done.out) < _SMALL:
+            now, self._heavy = read_status(self.root, done.out)
+        else:
+            now, self._heavy = await asyncio.to_thread(read_status, self.root, done.out)
+        return now
 
     async def changes(self, base: Snapshot, now: Snapshot) -> WorkChanges:
         """Return what differs between two snapshots, and what must not be committed of it."""
@@ -92,9 +98,8 @@ class Repository(Struct):
         files = tuple(dict.fromkeys([*(shown(os.fsencode(one.path)) for one in committed), *now.files]))
         links = (one.path for one in committed if one.mode_after == GITLINK != one.mode_before)
         heavy = tuple(file for file in now.heavy if file not in base.heavy)
-        inside = tuple(path for path in now.inside if path not in base.inside)
         conflicted = await self._conflicted(base, now, files)
-        return WorkChanges(files, (*now.links, *links), now.unmerged, conflicted, heavy, inside)
+        return WorkChanges(files, (*now.links, *links), now.unmerged, conflicted, heavy)
 
     async def _conflicted(self, base: Snapshot, now: Snapshot, files: Sequence[str]) -> tuple[str, ...]:
         """Return the files in which an agent left conflict markers; git is asked only if there are some."""
@@ -104,126 +109,98 @@ class Repository(Struct):
         found = await self.objects().conflicted(base.head, await self.tree(now))
         return tuple(path for path in marked if path in found)
 
+    @property
+    def heavy(self) -> tuple[str, ...]:
+        """Changed files that were too large for git when it last looked."""
+        return tuple(path for path, _ in self._heavy)
+
     def objects(self) -> Objects:
         """Return what its commits contain, read where its configuration has no say."""
         return Objects(common_dir(self.git_dir))
 
     async def tree(self, now: Snapshot) -> str:
-        """Return everything that is here as a git tree: what a commit will contain."""
-        left, staged = self.recent(), self._staged
-        if left is not None and left.head and not left.dirty:
-            return await self.tree_of(left.head)
-        # What the journal knows of a snapshot is not what was dirty in it.
-        if staged is None or (now.dirty and staged.now != now):
-            self._staged = staged = await self._stage(now if now.dirty else await self.snapshot())
+        """Return everything that is here as a git tree: what a commit would contain."""
+        staged = self._staged
+        if staged is None or staged.now != now or self.recent() != now or not staged.is_current(self.root):
+            staged, _ = await stage(self.git_dir, self.root, now, self.run, self.add_all)
+            self._staged = staged
         return staged.tree
 
     async def patch(self, base: str, now: Snapshot) -> tuple[str, str]:
         """Return everything that is here as a git tree, and how it differs from a commit."""
-        tree = await self.tree(now)
-        return tree, await self.objects().diff(base, tree)
+        objects = self.objects()
+        if not now.dirty:
+            return now.head, await objects.diff(base, now.head)
+
+        async def look(index: Path, complete: Awaitable[object]) -> str:
+            with contextlib.suppress(WorkspaceError):  # a split index is not all there
+                return await objects.diff_index(base, index, complete)
+            return ""
+
+        staged, diff = await stage(self.git_dir, self.root, now, self.run, self.add_all, look)
+        self._staged = staged
+        return staged.tree, diff or await objects.diff(base, staged.tree)
 
     async def tree_of(self, commit: str) -> str:
         """Return the tree of a commit."""
-        if self._head_tree[0] != commit:
-            self._head_tree = commit, await self.objects().tree_of(commit)
-        return self._head_tree[1]
-
-    async def _stage(self, now: Snapshot) -> _Staged:
-        """Add everything that is in the work tree to a copy of the index, and make a tree of that."""
-        index, copy = self.git_dir / "index", self.git_dir / f"segue-{os.getpid()}.index"
-        own, extra = signature(index), {"GIT_INDEX_FILE": str(copy)}
-        try:
-            copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)  # of a git that was killed
-            copy.unlink(missing_ok=True)
-            with contextlib.suppress(FileNotFoundError):
-                # With its time: git looks again at files that were changed in the moment when the index was.
-                shutil.copy2(index, copy)
-        except OSError as error:
-            raise WorkspaceError(f"{index} cannot be copied: {error.strerror}") from error
-        modules = await self.modules()
-        left_out = (*self.own, *modules, *now.heavy)
-        await self.run("add", "--all", *(_all_but(left_out) if left_out else ()), extra=extra)
-        if modules:  # `git add` would start another git in each of them
-            heads = {path: await one.head() for path, one in modules.items()}
-            lines = "".join(f"160000 {head}\t{path}\0" for path, head in heads.items() if head)
-            stdin = lines.encode("utf-8", "surrogateescape")
-            await self.run("update-index", "-z", "--index-info", stdin=stdin, extra=extra)
-        tree = (await self.run("write-tree", extra=extra)).out.decode().strip()
-        return _Staged(now, tree, copy, own)
+        return await self.objects().tree_of(commit)
 
     async def commit(self, message: str) -> str | None:
-        """Commit the tree that was looked at last and return the commit; None if there is nothing new in it.
-
-        What was changed since then stays uncommitted.
-        """
-        left, staged = self.recent(), self._staged
-        if staged is None:
-            now = left or await self.snapshot()
-            if now.dirty:
-                staged = await self._stage(now)
-        self._left, self._staged = None, None
-        if staged is None:
+        """Commit everything and return the commit, or None when there was nothing to commit."""
+        began, left = time.monotonic(), self.recent()
+        if left is not None and not left.dirty:
             return None
-        head = staged.now.head
-        if head and staged.tree == await self.tree_of(head):
+        self._left = None
+        if not await self._add(left):
             return None
-        made = await self.commit_tree(staged.tree, (head,) if head else (), message)
-        began, installed = time.monotonic(), self._install(staged)
-        log = ("update-ref", "-m", f"commit: {message.strip().partition(chr(10))[0]}")
+        options = (*await self.identity_options(), *self._housekeeping())
+        # For git a submodule that was moved is nothing to commit, where settings let it ignore them.
+        moved = bool(self._modules()) and not await self._nothing_staged()
+        words = ("commit", "--quiet", "--file=-", *(("--allow-empty",) if moved else ()))
         try:
-            await self.run(*await self.identity_options(), *log, "HEAD", made, head or "0" * len(made))
+            await self.run(*options, *words, stdin=message.encode())
         except WorkspaceError:
-            if await self.ask_head() != made:  # a git that was killed may have done it
+            if not await self._nothing_staged():
                 raise
-        if not installed:  # somebody else has changed the index meanwhile
-            await self.run("reset", "--quiet")
-        self._head_tree = made, staged.tree
-        if left == staged.now and not (left.heavy or left.inside):
-            self._left = began, Snapshot(made, left.branch, "")
-        return made
+            # A git that was killed may have made the commit before.
+            mark = message.strip().splitlines()[-1]
+            head = await self.head()
+            return head if head and mark in await self.git("log", "-1", "--format=%B") else None
+        head = await self.head()
+        if head and left is not None and not (self._heavy or self._has_folders(left)):
+            self._left = began, Snapshot(head, left.branch, "")
+        return head
 
-    async def commit_tree(self, tree: str, parents: Sequence[str], message: str) -> str:
-        """Make a commit of a tree and return it; no branch is moved."""
-        signed = (await self.setting("commit.gpgsign")).lower() in _TRUE
-        named = [word for parent in parents for word in ("-p", parent)]
-        words = ("commit-tree", *(("-S",) if signed else ()), *named, "-F", "-", tree)
-        text = f"{message.strip()}\n".encode()
-        return (await self.run(*await self.identity_options(), *words, stdin=text)).out.decode().strip()
+    async def _add(self, left: Snapshot | None) -> bool:
+        """Add everything to the index, or what `tree` has just added; return whether there is something."""
+        staged, self._staged = self._staged, None
+        if staged is not None and staged.now == left and staged.install(self.git_dir, self.root):
+            return True
+        # What was just added can be committed, as a rule: one git process less for every task.
+        return await self.add_all() or not await self._nothing_staged()
 
-    def _install(self, staged: _Staged) -> bool:
-        """Make the index from which a tree was made git's own; False if another git has been at work."""
-        index, lock = self.git_dir / "index", self.git_dir / "index.lock"
-        try:
-            os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        except OSError:
-            return False
-        try:
-            if signature(index) != staged.own:
-                return False
-            staged.index.replace(index)
-        except OSError:
-            return False
-        finally:
-            lock.unlink(missing_ok=True)
-        return True
+    async def add_all(self, extra: Mapping[str, str] | None = None) -> bool:
+        """Add everything to an index, and the commits of submodules by their id; return whether it was much.
 
-    async def modules(self) -> dict[str, Repository]:
-        """Return the submodules that are checked out. Their own settings have no say: this one's count."""
-        file = self.root / ".gitmodules"
-        if (stamp := signature(file)) is None:
-            return {}
-        if self._modules[0] != stamp:
-            asked = ("config", "--file", str(file), "--no-includes", "-z", "--get-regexp", r"\.path$")
-            entries = (await self.try_git(*asked)).out.decode("utf-8", "surrogateescape").split("\0")
-            self._modules = stamp, tuple(entry.partition("\n")[2] for entry in entries if "\n" in entry)
-        found = {}
-        for path in self._modules[1]:
-            place = find_place(self.root / path)
-            if place is not None and str(place.root) == f"{os.path.realpath(self.root)}/{path}":
-                await pin_like(place, self.place)
-                found[path] = Repository(place.root, place.git_dir)
-        return found
+        `git add` would start another git in each submodule. Files that are too large are left out.
+        """
+        modules = self._modules()
+        others = (*modules, *left_out(self._heavy))
+        paths = _all_but((*self.own, *others)) if others else self.without_own()
+        added = (await self.run("add", "--all", "--verbose", *paths, extra=extra)).out
+        heads = {path: checked_out(self.root, path) for path in modules}
+        moved = [
+            f"160000 {head}\t{path}\0" for path, head in heads.items() if head not in ("", modules[path])
+        ]
+        if moved:
+            lines = "".join(moved).encode("utf-8", "surrogateescape")
+            await self.run("update-index", "-z", "--index-info", stdin=lines, extra=extra)
+        return bool(added or moved)
+
+    def _modules(self) -> dict[str, str]:
+        """Return the submodules that are there, each with the commit that the index names."""
+        links = find_gitlinks(self.git_dir)
+        return {path: commit for path, commit in links.items() if (self.root / path).is_dir()}
 
     def keep_out(self, files: Iterable[Path]) -> None:
         """Exclude these files from snapshots and commits."""
@@ -236,32 +213,31 @@ class Repository(Struct):
 
     async def set_aside(self, message: str) -> str:
         """Move all uncommitted changes out of the work tree and return where they are kept."""
-        left_out = (*await self.modules(), *(await self.snapshot()).heavy)
-        self._left, self._staged = None, None
+        self._left = None
+        identity = await self.identity_options()
+        others = (*self._modules(), *left_out(self._heavy))
+        paths = _all_but(others) if others else []
         stash = ("stash", "push", "--quiet", "--include-untracked", "--message", message)
-        await self.run(*await self.identity_options(), *stash, *(_all_but(left_out) if left_out else ()))
+        await self.run(*identity, *stash, *paths)
         return f"git stash ({message!r})"
 
     async def head(self) -> str:
         """Return the current commit; empty in a repository without commits."""
-        return read_head(self.place)[1] or await self.ask_head()
-
-    async def ask_head(self) -> str:
-        """Return the same, as git says it."""
-        return await self._resolve("HEAD")
+        if found := read_head(self.git_dir, common_dir(self.git_dir)):
+            return found
+        done = await run_outside(self.place, "rev-parse", "--verify", "--quiet", "HEAD")
+        return done.out.decode().strip()
 
     async def begin(self, key: str, head_branch: str | None) -> Snapshot:  # noqa: ARG002 - works in place
         """Return what a task starts with: what the previous one just left, or a new snapshot."""
         left = self.recent()
-        self._left, self._staged = None, None
+        self._left = None
         return left or await self.snapshot()
 
     async def arrive(self, branches: Sequence[str], before: Snapshot) -> Snapshot:  # noqa: ARG002 - in place
         """Return what a launch left: a snapshot of the work tree."""
         began = time.monotonic()
         now = await self.snapshot()
-        if self._staged is not None and self._staged.now != now:
-            self._staged = None
         self._left = began, now
         return now
 
@@ -276,8 +252,8 @@ class Repository(Struct):
 
     async def find_commit(self, base: str, mark: str) -> str | None:
         """Return the commit after `base` whose message contains the mark."""
-        # A git that another process began may have outlived it.
-        await wait_for_git([self.root], TIMEOUT, "update-ref")
+        # A commit that another process began may have outlived it, in a slow hook for example.
+        await wait_for_git([self.root], TIMEOUT, "commit")
         if not await self.head():
             return None
         span = f"{base}..HEAD" if base else "HEAD"
@@ -286,24 +262,19 @@ class Repository(Struct):
         return found[0] if found else None
 
     async def recover(self, since: float, patience: float = TIMEOUT) -> None:
-        """Make the repository usable after a kill: remove stale locks, and drafts of an index."""
+        """Make the repository usable after a kill: remove stale locks and half-made work trees since then."""
         clear_brief_folders()
         clear_temporary(self.git_dir)
-        for draft in self.git_dir.glob("segue-*.index*"):
-            if not draft.name.startswith(f"segue-{os.getpid()}."):
-                draft.unlink(missing_ok=True)
         await clear_stale_locks(self.root, self.git_dir, common_dir(self.git_dir), since, patience)
 
     async def has_branch(self, name: str) -> bool:
         """Return whether there is a local branch of this name."""
-        return bool(await self.branch_head(name))
+        ref = f"refs/heads/{name}"
+        return (await run_outside(self.place, "show-ref", "--verify", "--quiet", ref)).exit_code == 0
 
     async def branch_head(self, name: str) -> str:
         """Return the commit of a local branch; empty if there is none."""
-        return await self._resolve(f"refs/heads/{name}")
-
-    async def _resolve(self, name: str) -> str:
-        done = await run_outside(self.place, "rev-parse", "--verify", "--quiet", name)
+        done = await run_outside(self.place, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
         return done.out.decode().strip()
 
     async def git(self, *args: str, stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> str:
@@ -318,18 +289,16 @@ class Repository(Struct):
 
     async def setting(self, name: str) -> str:
         """Return a value of the repository's configuration; empty if it is not set."""
-        return (await self.settings(f"^{re.escape(name)}$")).get(name, "").strip()
+        return (await read_config(self.place)).effective.get(name, "").strip()
 
     async def settings(self, pattern: str) -> dict[str, str]:
         """Return the values of the repository's configuration whose names match; the last one counts."""
-        pinned = await pinned_settings(self.place)
-        return {
-            name: "true" if value is None else value for name, value in pinned if re.search(pattern, name)
-        }
+        found = (await read_config(self.place)).effective
+        return {name: value for name, value in found.items() if re.search(pattern, name)}
 
     async def set(self, name: str, value: str) -> None:
         """Write a value into the repository's own configuration."""
-        await set_pinned(self.place, name, value)
+        await self.git("config", "--file", str(common_dir(self.git_dir) / "config"), name, value)
 
     async def remote_url(self, name: str = "origin") -> str | None:
         """Return the URL of a remote; None if there is no such remote."""
@@ -341,10 +310,22 @@ class Repository(Struct):
         left = self._left
         return left[1] if left is not None and time.monotonic() - left[0] < self.believed else None
 
+    def _has_folders(self, left: Snapshot) -> bool:
+        """Return whether there are changes in submodules: a commit here does not hold them."""
+        return any((self.root / path).is_dir() for path in left.files)
+
+    async def _nothing_staged(self) -> bool:
+        return (await run_outside(self.place, "diff", "--cached", "--quiet", *PLAIN_DIFF)).exit_code == 0
+
     async def author(self) -> str:
         """Return the name that git would write into a commit; empty if it knows none."""
         known = await run_outside(self.place, "var", "GIT_AUTHOR_IDENT")
         return known.out.decode("utf-8", "replace").partition(" <")[0].strip() if known.exit_code == 0 else ""
+
+    def _housekeeping(self) -> tuple[str, ...]:
+        """Return the option that keeps git from checking whether to run `gc`; now and then it may."""
+        self._commits += 1
+        return () if self._commits % _TIDY == 1 else ("-c", "maintenance.auto=false")
 
     async def identity_options(self) -> tuple[str, ...]:
         """Return what lets git commit where it knows nobody."""
@@ -399,19 +380,10 @@ def _all_but(paths: Iterable[str]) -> list[str]:
     return ["--", ":/", *(f":(top,exclude,literal){path}" for path in paths)]
 
 
-async def take_snapshot(repo: Repository) -> Snapshot:
-    """Return a snapshot of a work tree, without fetching anything."""
-    here = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-    done = await repo.try_git(*STATUS, extra=here, timeout=LOOK_TIMEOUT)
-    if done.exit_code != 0:
-        raise WorkspaceError(f"git cannot say what has changed in {repo.root}: {done.said}")
-    return parse_status(repo.root, done.out)
-
-
 async def look(path: Path) -> tuple[Repository, Snapshot]:
     """Return the repository around a path and a snapshot of it; nothing is changed there.
 
-    Raises WorkspaceError where its configuration leads elsewhere.
+    Nobody may have read its configuration yet: raises WorkspaceError where that leads elsewhere.
     """
     repo = await Repository.open(path, LOOK_TIMEOUT)
     here = work_tree(Path(os.path.realpath(path)))

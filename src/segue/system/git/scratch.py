@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -11,13 +12,14 @@ from pathlib import Path
 
 from segue.domain.errors import WorkspaceError
 from segue.system.files import brief_folder, private_folder, read_start
-from segue.system.git.folders import common_dir
+from segue.system.git.folders import COMMIT, common_dir, read_refs
 from segue.system.git.objects import EMPTY_TREE, Objects
-from segue.system.git.outside import TIMEOUT, run_git
+from segue.system.git.outside import run_git
 from segue.system.git.recovery import clear_stale_locks
 from segue.system.git.repository import FALLBACK_IDENTITY, Repository
 from segue.system.process.capture import Captured
 
+_REMOTE_HEAD = "refs/remotes/origin/HEAD"
 _SHA256 = 64
 
 
@@ -30,28 +32,38 @@ async def init_repository(folder: Path, *options: str) -> Repository:
     return Repository(real, real / ".git")
 
 
-async def clone_at(home: Repository, folder: Path, *, head: str, branch: str) -> Repository:
-    """Make a repository with the branches of another, on a branch as it was at a commit.
+async def clone_at(home: Repository, folder: Path, *, head: str, branch: str, tree: str) -> Repository:
+    """Clone a repository with all its branches, on a branch as it was at a commit, with the files of a tree.
 
-    It borrows the other one's objects: git is not started there, and nothing is copied.
+    What the tree has and the commit has not is there, not committed. Raises WorkspaceError if the repository
+    no longer contains them.
     """
+    for name in filter(None, (head, tree)):
+        try:
+            await home.git("cat-file", "-e", name)
+        except WorkspaceError:
+            raise WorkspaceError(
+                f"The repository {home.root} no longer contains {name[:12]}, with which the launch began.",
+                hint="Replay a newer run, or fetch it from where the repository was copied",
+            ) from None
     private_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
     common = common_dir(home.git_dir)
-    made = await init_repository(folder, *(("--object-format=sha256",) if len(head) == _SHA256 else ()))
-    (made.git_dir / "objects/info/alternates").write_bytes(os.fsencode(f"{common}/objects\n"))
-    if shallow := read_start(common / "shallow"):
-        (made.git_dir / "shallow").write_bytes(shallow)
+    shape = ("--object-format=sha256",) if len(head or tree) == _SHA256 else ()
+    made = await init_repository(folder, *shape)
+    await asyncio.to_thread(_copy, common, made.git_dir)
     for name, value in (await home.settings(r"^user\.(name|email)$")).items():
         await made.set(name, value)
-    refs = await home.git("for-each-ref", "--format=create %(refname) %(objectname)")
-    await made.git("update-ref", "--stdin", stdin=refs.encode("utf-8", "surrogateescape"))
+    with contextlib.suppress(WorkspaceError):  # not every repository has a remote
+        main = (await home.git("symbolic-ref", "--quiet", _REMOTE_HEAD)).strip()
+        await made.git("symbolic-ref", _REMOTE_HEAD, main)
     if branch:
         await made.git("update-ref", f"refs/heads/{branch}", head)
         await made.git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     else:
         await made.git("update-ref", "--no-deref", "HEAD", head)
-    await made.git("reset", "--quiet", "--hard")
+    await made.git("read-tree", "--reset", "-u", tree or head)
+    await made.git("reset", "--quiet", "--mixed")
     return made
 
 
@@ -66,12 +78,43 @@ async def clone_whole(source: Path, folder: Path, *options: str) -> Repository:
     return await Repository.open(folder)
 
 
+def _copy(common: Path, git_dir: Path) -> None:
+    """Give a new repository the objects and refs of another, as data: git is not started in that one."""
+    for place, _, names in os.walk(common / "objects"):
+        target = git_dir / Path(place).relative_to(common)
+        target.mkdir(exist_ok=True)
+        for name in names:
+            _link(Path(place) / name, target / name)
+    lent = read_start(common / "objects/info/alternates").splitlines()
+    named = (Path(os.fsdecode(line)) for line in lent if line[:1] not in (b"", b"#"))
+    paths = [os.fsencode(common / "objects" / path) for path in named]
+    (git_dir / "objects/info/alternates").write_bytes(b"".join(path + b"\n" for path in paths))
+    refs = {name: commit for name, commit in read_refs(common, own=True).items() if COMMIT.fullmatch(commit)}
+    lines = "".join(f"{commit} {name}\n" for name, commit in sorted(refs.items()))
+    (git_dir / "packed-refs").write_text(f"# pack-refs with: sorted \n{lines}")
+    if shallow := read_start(common / "shallow"):
+        (git_dir / "shallow").write_bytes(shallow)
+
+
+def _link(file: Path, target: Path) -> None:
+    """Share a file, which git never changes, or copy it where that is not possible."""
+    if not file.is_file() or file.is_symlink() or file.name.startswith("tmp_"):
+        return
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        shutil.copy2(file, target)
+
+
+_TIMEOUT = 300.0
+
+
 async def new_repository(folder: Path) -> bool:
     """Turn a missing or empty folder into a repository with one empty commit; return False for others."""
     if not is_new_place(folder):
         return False
     folder.mkdir(parents=True, exist_ok=True)
-    await clear_stale_locks(folder, folder / ".git", folder / ".git", 0.0, TIMEOUT)
+    await clear_stale_locks(folder, folder / ".git", folder / ".git", 0.0, _TIMEOUT)
     await run_git(folder, "init", "--quiet")
     repo = await Repository.open(folder)
     if repo.root != Path(os.path.realpath(folder)):
@@ -99,17 +142,15 @@ def undo_of(folder: Path) -> Callable[[], None]:
 @asynccontextmanager
 async def without_new_refs(repo: Repository, *, wanted: bool = True) -> AsyncIterator[None]:
     """Delete refs of ours that were made in the block, if it raises; unless `wanted`, there will be none."""
-    before = await _own_refs(repo) if wanted else set()
+    common = common_dir(repo.git_dir)
+    before = read_refs(common, own=True) if wanted else {}
     try:
         yield
     except BaseException:
-        for name in await _own_refs(repo) - before if wanted else ():
-            await repo.git("update-ref", "-d", name)
+        for name in read_refs(common, own=True) if wanted else ():
+            if name.startswith("refs/segue/") and name not in before:
+                await repo.git("update-ref", "-d", name)
         raise
-
-
-async def _own_refs(repo: Repository) -> set[str]:
-    return set((await repo.git("for-each-ref", "--format=%(refname)", "refs/segue/")).split())
 
 
 def is_new_place(folder: Path) -> bool:

@@ -6,25 +6,27 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from segue.domain.amounts import list_some
 from segue.domain.delivery import Delivered
 from segue.domain.errors import AGAIN, Locked, NeedsHuman, WorkspaceError
 from segue.domain.run import Run
 from segue.system.files import exclusive, private_folder, read_start
 from segue.system.git.folders import common_dir
-from segue.system.git.outside import TIMEOUT
-from segue.system.git.recovery import wait_for_git
+from segue.system.git.index import MADE_AGAIN, find_gitlinks, has_work
+from segue.system.git.recovery import is_half_made, undo_killed_merge, wait_for_git
 from segue.system.git.repository import Repository
+from segue.system.lane import has_content
 from segue.system.lock import RepoLock
 
-_NAMED = 5
-Deliver = Callable[[], Awaitable[Delivered]]
-"""Delivers the branch of a run; raises WorkspaceError if that could not be tried."""
+_PATIENCE = 300.0
+_STATUS = (
+    *("status", "--porcelain", "-z", "--ignored=matching", "--untracked-files=all"),
+    "--ignore-submodules=dirty",
+)
 
 
 class LinkedTree(Struct, frozen=True):
@@ -41,55 +43,106 @@ class LinkedTree(Struct, frozen=True):
 
     async def opened(self) -> Repository | None:
         """Return the work tree, if it exists and is this one; what its `.git` says does not count."""
-        real, known = Path(os.path.realpath(self.folder)), Path(os.path.realpath(self.known))
-        is_half_made = read_start(known / "locked").strip() == b"initializing"
-        if not real.is_dir() or is_half_made or not (known / "HEAD").exists():
+        if not self.folder.is_dir() or not self.known.is_dir() or is_half_made(self.known):
             return None
-        if os.fsdecode(read_start(known / "gitdir")).strip() != f"{real}/.git":
+        if _read_place(self.known) != Path(os.path.realpath(self.folder)):
             return None  # another one of this name
-        link, pointer = real / ".git", os.fsencode(f"gitdir: {known}\n")
-        if link.is_dir() and not link.is_symlink():
-            raise WorkspaceError(
-                f"{link} is a repository of its own, so the work tree cannot be used.",
-                kept="Nothing was changed.",
-                hint=f"Move it away, then {AGAIN}",
-            )
-        if link.is_symlink() or read_start(link) != pointer:
+        link, said = self.folder / ".git", os.fsencode(f"gitdir: {self.known}\n")
+        if link.is_symlink() or link.is_dir() or read_start(link) != said:
+            if link.is_dir() and not link.is_symlink():
+                raise WorkspaceError(
+                    f"{link} is a repository of its own, so the work tree cannot be used.",
+                    kept="Nothing was changed.",
+                    hint=f"Move it away, then {AGAIN}",
+                )
             link.unlink(missing_ok=True)
-            link.write_bytes(pointer)
-        return Repository(real, known)
+            link.write_bytes(said)
+        return Repository(Path(os.path.realpath(self.folder)), self.known)
 
     async def add(self, start: str, branch: str = "") -> Repository:
-        """Make the work tree at a commit, on a branch or on none. What is in its place is kept beside it."""
-        await wait_for_git([self.home.root, self.folder], TIMEOUT, "worktree")
-        (self.known / "locked").unlink(missing_ok=True)
-        if self.folder.is_dir() and any(self.folder.iterdir()):
-            if (self.known / "index").exists() or not self.known.exists():
-                self.folder.rename(find_free(self.folder.with_name(f"{self.folder.name}-kept")))
-            else:  # half-made: nobody has worked there
-                shutil.rmtree(self.folder)
+        """Make the work tree at a commit, on a branch or on none, as `git worktree add` does.
+
+        What git still knows of one that was deleted by hand is replaced.
+        """
+        commit = (await self.home.git("rev-parse", "--verify", "--quiet", f"{start}^{{commit}}")).strip()
+        if self.folder.exists() and any(self.folder.iterdir()):
+            raise WorkspaceError(f"{self.folder} is not empty.", kept="Nothing was changed.")
         shutil.rmtree(self.known, ignore_errors=True)
-        where = (str(self.folder), branch) if branch else ("--detach", str(self.folder), start)
-        private_folder(self.folder.parent)
-        await self.home.git("worktree", "add", "--force", "--quiet", *where)
-        found = await self.opened()
-        if found is None:
-            raise WorkspaceError(
-                f"git made {self.folder} otherwise than it was asked to.",
-                kept="Nothing was changed.",
-                hint=f"Look with: git -C {self.home.root} worktree list   then {AGAIN}",
-            )
-        return found
+        self.known.mkdir(parents=True)
+        # Until it is finished, it is known as half-made.
+        (self.known / "locked").write_text("initializing")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        real = Path(os.path.realpath(self.folder))
+        (self.known / "gitdir").write_bytes(os.fsencode(f"{real}/.git\n"))
+        head = f"ref: refs/heads/{branch}\n" if branch else f"{commit}\n"
+        (self.known / "HEAD").write_bytes(os.fsencode(head))
+        (self.known / "commondir").write_text("../..\n")
+        (real / ".git").write_bytes(os.fsencode(f"gitdir: {self.known}\n"))
+        for name in ("info/sparse-checkout", "config.worktree"):
+            if data := read_start(self.home.git_dir / name):
+                (self.known / name).parent.mkdir(exist_ok=True)
+                (self.known / name).write_bytes(data)
+        made = Repository(real, self.known)
+        if (own := self.known / "config.worktree").exists():
+            for setting in ("core.worktree", "core.bare"):  # these are about the other work tree
+                with contextlib.suppress(WorkspaceError):
+                    await made.git("config", "--file", str(own), "--unset-all", setting)
+        await made.git("reset", "--quiet", "--hard")
+        (self.known / "locked").unlink()
+        return made
+
+    async def clear(self) -> None:
+        """Remove what is left of a `git worktree` that was killed before it was finished."""
+        shutil.rmtree(self._trash, ignore_errors=True)
+        if self.known.is_dir() and is_half_made(self.known):
+            # The one that makes it works in the repository, the one that checks it out in the folder.
+            await wait_for_git([self.home.root], _PATIENCE, "worktree")
+            await wait_for_git([self.folder], _PATIENCE)
+            if is_half_made(self.known):
+                shutil.rmtree(self.folder, ignore_errors=True)
+                shutil.rmtree(self.known, ignore_errors=True)
 
     async def remove(self) -> None:
         """Remove the work tree, or what is left of it; its commits are kept."""
-        # First it is out of the way as a whole: half a work tree could be neither used nor made again.
-        trash = self.folder.with_name(f".{self.folder.name}.removed")
-        shutil.rmtree(trash, ignore_errors=True)
-        with contextlib.suppress(FileNotFoundError):
-            self.folder.rename(trash)
-        shutil.rmtree(self.known, ignore_errors=True)
-        shutil.rmtree(trash, ignore_errors=True)
+        if (self.known / "locked").exists():
+            raise WorkspaceError(f"Somebody has locked the work tree {self.folder}.")
+        if self.folder.exists():
+            # First it is out of the way as a whole: half a work tree could be neither used nor made again.
+            shutil.rmtree(self._trash, ignore_errors=True)
+            self.folder.rename(self._trash)
+        try:
+            await self.home.git("worktree", "prune")
+        except WorkspaceError:  # somebody killed it, half-way perhaps
+            await self.home.git("worktree", "prune")
+        shutil.rmtree(self._trash, ignore_errors=True)
+
+    async def uncommittable(self, tree: Repository) -> list[str]:
+        """Return ignored files that nobody could make again: all but caches, builds and dependencies."""
+        said = await tree.git(*_STATUS)
+        ignored = [entry[3:] for entry in said.split("\0") if entry.startswith("!! ")]
+        kept = (path for path in ignored if not MADE_AGAIN.search(path))
+        # The sandbox leaves empty files where it shows those of the user.
+        lost = [path for path in kept if (self.folder / path).is_symlink() or has_content(self.folder / path)]
+        links = [path for path in ignored if (self.folder / path / ".git").exists()]
+        return list(dict.fromkeys([*links, *lost]))
+
+    @property
+    def _trash(self) -> Path:
+        return self.folder.with_name(f".{self.folder.name}.removed")
+
+
+def _read_place(known: Path) -> Path:
+    """Return the folder of a work tree, as git knows it."""
+    return Path(os.path.realpath(os.fsdecode(read_start(known / "gitdir")).strip())).parent
+
+
+_LOCK_TRIES = 50
+_LOCK_PAUSE = 0.1
+"""Another run may be merging at this moment; a run that works there for hours is not waited for."""
+
+
+Deliver = Callable[[], Awaitable[Delivered]]
+"""Delivers the branch of a run; raises WorkspaceError if that could not be tried."""
 
 
 class WorktreeResult(Struct, frozen=True):
@@ -128,16 +181,22 @@ class Worktree(Struct, frozen=True):
             return await self._enter(begun, starts)
 
     async def _enter(self, begun: bool, starts: Sequence[str | None]) -> tuple[Repository, str]:
+        await self.tree.clear()
         await self.home.recover(self.since)
         found = await self.opened()
         if found is not None:
             return found, ""
         if await self.home.has_branch(self.branch):
             made = await self.tree.add(self.branch, self.branch)
-            text = f"The work tree {self.folder} was missing; it was created again from branch {self.branch}."
-            return made, text if begun else self._announce("HEAD")
+            said = f"The work tree {self.folder} was missing; it was created again from branch {self.branch}."
+            return made, said if begun else self._announce("")
         if begun:
-            raise missing_branch(self.home, self.branch, f"segue resume {self.run}")
+            raise WorkspaceError(
+                f"Branch {self.branch}, on which run {self.run} works, is missing.",
+                kept=f"Its commits may still be in the repository: git -C {self.home.root} fsck --lost-found",
+                hint=f"Restore it: git -C {self.home.root} branch {self.branch} COMMIT   "
+                f"then: segue resume {self.run}",
+            )
         start = await self._start(starts)
         await self.home.git("branch", "--quiet", "--no-track", self.branch, start)
         return await self.tree.add(self.branch, self.branch), self._announce(start)
@@ -159,13 +218,7 @@ class Worktree(Struct, frozen=True):
         Raises NeedsHuman if the delivery could not be tried: a run is not done before.
         """
         try:
-            if left := await self._find_unfinished():
-                words = f"The work is in {self.folder}: {left}. The rest is on branch {self.branch}."
-                return WorktreeResult(words, merged=False, removed=False)
-            delivered = await deliver()
-            release()
-            await self.remove()
-            return WorktreeResult(delivered.words, delivered.merged, removed=True)
+            return await self._finish(deliver, release)
         except WorkspaceError as error:
             words = f"The work is on branch {self.branch}, in {self.folder}. {error.message}"
             if not keeps and await unmerged(self.home, self.branch):
@@ -183,16 +236,29 @@ class Worktree(Struct, frozen=True):
             if not await unmerged(self.home, self.branch):
                 await self.home.git("branch", "--quiet", "--delete", "--force", self.branch)
 
-    async def _find_unfinished(self) -> str:
+    async def _finish(self, deliver: Deliver, release: Callable[[], None]) -> WorktreeResult:
+        left = await self._unfinished()
+        if left:
+            words = f"The work is in {self.folder}: {left}. The rest is on branch {self.branch}."
+            return WorktreeResult(words, merged=False, removed=False)
+        delivered = await deliver()
+        release()
+        await self.remove()
+        return WorktreeResult(delivered.words, delivered.merged, removed=True)
+
+    async def _unfinished(self) -> str:
         """Say what is in the work tree but not on its branch; empty if nothing is."""
-        tree = await self.opened()
-        if tree is None:
+        found = await self.opened()
+        if found is None:
             return "it cannot be opened"
-        tree.own = self.home.own
-        now = await tree.snapshot()
-        if now.dirty:
-            return f"it has uncommitted changes ({list_some([*now.files, *now.inside], _NAMED)})"
-        if now.head != await self.home.branch_head(self.branch):
+        found.own = self.home.own
+        now = await found.snapshot()
+        inside = [path for path in find_gitlinks(found.git_dir) if has_work(found.root, path)]
+        if now.dirty or inside:
+            return f"it has uncommitted changes ({list_files([*now.files, *inside])})"
+        if kept := await self.tree.uncommittable(found):
+            return f"no commit contains {list_files(kept)}"
+        if now.head != (await self.home.git("rev-parse", f"refs/heads/{self.branch}")).strip():
             return f"it is on {now.branch or 'no branch'}, not on its own branch"
         return ""
 
@@ -205,24 +271,33 @@ class Worktree(Struct, frozen=True):
         if lock is None:
             return "another run works in your work tree"
         try:
-            await self.home.recover(self.since)
-            return await self._why_not_mergeable(onto, forward) or await self._merge(forward)
+            return await self._try_to_merge(onto, forward)
         finally:
             lock.release()
 
-    async def _merge(self, forward: bool) -> str:
-        how = "--ff-only" if forward else "--no-edit"
-        command = ("merge", "--quiet", how, "--no-overwrite-ignore", self.branch)
-        identity = await self.home.identity_options()
-        try:
-            await self.home.git(*identity, *command)
-        except WorkspaceError as error:
-            # The work tree was clean before, so what is there now is this merge's.
+    async def _try_to_merge(self, onto: str, forward: bool) -> str:
+        """Merge, and once more if that fails: git may have been killed. A failure leaves nothing behind."""
+        said, how = "", ["--ff-only"] if forward else ["--no-edit"]
+        for _ in range(2):
+            await self._undo_merge()
+            refused = await self._why_not_mergeable(onto, forward)
+            if refused:
+                return refused
+            try:
+                await self.home.git("merge", "--quiet", *how, "--no-overwrite-ignore", self.branch)
+                return ""
+            except WorkspaceError as error:
+                said = error.message.rstrip(".")
+            # There was no merge under way before, so this one is ours.
             if (self.home.git_dir / "MERGE_HEAD").exists():
                 await self.home.git("merge", "--abort")
                 return "there are conflicts, so the merge was undone"
-            return error.message.rstrip(".")
-        return ""
+        await self._undo_merge()
+        return said
+
+    async def _undo_merge(self) -> None:
+        await self.home.recover(self.since)
+        await undo_killed_merge(self.home, self.branch)
 
     async def _why_not_mergeable(self, onto: str, forward: bool) -> str:
         """Return why nothing can be merged into the user's work tree now."""
@@ -234,18 +309,17 @@ class Worktree(Struct, frozen=True):
         if (self.home.git_dir / "MERGE_HEAD").exists():
             return "you are in the middle of a merge"
         if now.dirty:
-            return f"your work tree has uncommitted changes ({list_some(now.files, _NAMED)})"
+            return f"your work tree has uncommitted changes ({list_files(now.files)})"
         tip = await self.home.branch_head(self.branch) if forward else ""
         if tip and not await self.home.objects().is_ancestor(now.head, tip):
             return f"{onto} has commits that the run has not checked its work with"
         return ""
 
     async def _lock_home(self) -> RepoLock | None:
-        """Take the lock of the user's work tree; a run that works there for hours is not waited for."""
-        for _ in range(50):
+        for _ in range(_LOCK_TRIES):
             with contextlib.suppress(Locked):
                 return RepoLock.take(self.home.git_dir, self.run)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(_LOCK_PAUSE)
         return None
 
     async def _start(self, starts: Sequence[str | None]) -> str:
@@ -257,11 +331,11 @@ class Worktree(Struct, frozen=True):
         return "HEAD"
 
     def _announce(self, start: str) -> str:
-        text = f"The run works in {self.folder} on branch {self.branch}."
-        if start == "HEAD":
-            return text
+        said = f"The run works in {self.folder} on branch {self.branch}."
+        if start in ("", "HEAD"):
+            return said
         return (
-            f"{text} It starts from {start}, which is not merged yet; to start from HEAD, delete that branch."
+            f"{said} It starts from {start}, which is not merged yet; to start from HEAD, delete that branch."
         )
 
 
@@ -283,15 +357,6 @@ def branch_of(run_id: str) -> str:
     return f"segue/{run_id}"
 
 
-def missing_branch(home: Repository, branch: str, again: str) -> WorkspaceError:
-    """Return the error for a run whose branch is gone."""
-    return WorkspaceError(
-        f"Branch {branch}, on which this run collects its work, is missing.",
-        kept=f"Its commits may still be in the repository: git -C {home.root} fsck --lost-found",
-        hint=f"Restore it: git -C {home.root} branch {branch} COMMIT   then: {again}",
-    )
-
-
 def no_commit(home: Repository) -> WorkspaceError:
     """Return the error for a repository without commits, from which no work tree can be made."""
     return WorkspaceError(
@@ -301,24 +366,6 @@ def no_commit(home: Repository) -> WorkspaceError:
     )
 
 
-def find_free(path: Path) -> Path:
-    """Return this path, or one like it that does not exist."""
-    number, free = 0, path
-    while os.path.lexists(free):
-        number += 1
-        free = path.with_name(f"{path.name}-{number}")
-    return free
-
-
-def delete_files(root: Path, paths: Iterable[str]) -> None:
-    """Delete these files of a work tree, and the folders that are empty without them."""
-    real = root.resolve()
-    for path in paths:
-        place = real / path
-        if not place.parent.resolve().is_relative_to(real):
-            continue  # a folder is a link by now
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            place.unlink()
-        with contextlib.suppress(OSError):
-            for folder in list(place.relative_to(real).parents)[:-1]:
-                (real / folder).rmdir()
+def list_files(files: Sequence[str]) -> str:
+    """Return the first few of these files, for a sentence."""
+    return ", ".join(files[:5]) + (" …" if len(files) > 5 else "")

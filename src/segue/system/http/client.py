@@ -1,27 +1,26 @@
 """The HTTP client: bounded connections, times and sizes, and one policy for retries.
 
-No error and no log contains a header, a body or a password.
+Nothing that is raised or logged here contains a header, a body or a password.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import os
+import random
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
-from itertools import count
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
-
-from segue.system.retry import pauses
 
 if TYPE_CHECKING:
     import httpx2
@@ -31,6 +30,7 @@ _log = logging.getLogger(__name__)
 _IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _GATEWAY_ERRORS = frozenset({502, 503, 504})
 """Statuses of proxies and gateways; the request may have been served all the same."""
+
 _TOO_MANY = 429
 _CONNECT_SECONDS = 10.0
 _FARTHEST = 86_400.0
@@ -71,14 +71,16 @@ class HttpResponse(Struct, frozen=True):
 
     def retry_after(self) -> float | None:
         """Return how many seconds the server asks to wait, if it does."""
-        header = self.headers.get("retry-after", "").strip()
+        said = self.headers.get("retry-after", "").strip()
         try:
-            seconds = float(header)
+            seconds = float(said)
         except ValueError:
-            at = parse_date(header)
-            if at is None:
-                return None
-            seconds = max(0.0, at - (parse_date(self.headers.get("date", "")) or time.time()))
+            at = parse_date(said)
+            seconds = (
+                -1.0
+                if at is None
+                else max(0.0, at - (parse_date(self.headers.get("date", "")) or time.time()))
+            )
         return min(seconds, _FARTHEST) if 0 <= seconds < float("inf") else None
 
 
@@ -96,7 +98,8 @@ class HttpClient:
     """A client for one server, used as a context manager."""
 
     def __init__(self, base_url: str, headers: Mapping[str, str], policy: HttpPolicy | None = None) -> None:
-        self._base_url, self._headers = base_url.rstrip("/"), dict(headers)
+        self._base_url = base_url.rstrip("/")
+        self._headers = dict(headers)
         self._policy = policy or HttpPolicy()
         self._slots = asyncio.Semaphore(self._policy.connections)
         self._client: httpx2.AsyncClient | None = None
@@ -107,14 +110,12 @@ class HttpClient:
         import httpx2
 
         policy, place = self._policy, urlsplit(self._base_url)
+        every = policy.connections + policy.streams
         is_local = place.hostname in LOOPBACK
         self._client = httpx2.AsyncClient(
             headers=self._headers,
             timeout=httpx2.Timeout(policy.timeout, connect=_CONNECT_SECONDS, pool=None),
-            limits=httpx2.Limits(
-                max_connections=policy.connections + policy.streams,
-                max_keepalive_connections=policy.connections,
-            ),
+            limits=httpx2.Limits(max_connections=every, max_keepalive_connections=policy.connections),
             follow_redirects=False,  # the key must not be sent to another server
             trust_env=not is_local,
             verify=not (is_local and place.scheme == "http"),  # reading the certificates takes a moment
@@ -141,31 +142,21 @@ class HttpClient:
         `repeatable`: the request may be sent twice; by default true for all methods but POST and PATCH.
         Raises HttpError when there was no response at all.
         """
-        may_repeat = method in _IDEMPOTENT if repeatable is None else repeatable
-        parts: dict[str, Any] = {"params": query, "headers": dict(headers or {})}
-        if body is not None:
-            parts["content"] = json.dumps(body).encode()
-            parts["headers"] = {"content-type": "application/json", **parts["headers"]}
-        for attempt, pause in zip(
-            count(1), pauses(self._policy.pause, 16 * self._policy.pause), strict=False
-        ):
-            answer = await self._attempt(method, path, parts, deadline)
-            wait = self._wait(answer, may_repeat, pause)
-            # Waiting for a refusal to end costs nothing, so it continues until the deadline.
-            waits_on = (
-                deadline is not None and isinstance(answer, HttpResponse) and answer.status == _TOO_MANY
-            )
-            if wait is None or (attempt >= self._policy.attempts and not waits_on):
+        again = method in _IDEMPOTENT if repeatable is None else repeatable
+        content = None if body is None else json.dumps(body).encode()
+        parts = {"content": content, "params": query, "headers": _headers(content, headers)}
+        for attempt, pause in enumerate(self._pauses(), 1):
+            found = await self._attempt(method, path, parts, deadline)
+            wait = self._wait(found, again, pause, attempt, deadline)
+            if wait is None:
                 break
-            if deadline is not None and _now() + wait > deadline:
-                break
-            why = "no response" if isinstance(answer, HttpError) else f"status {answer.status}"
+            why = "no response" if isinstance(found, HttpError) else f"status {found.status}"
             place = path.partition("?")[0]  # without the query, which may have a key
             _log.info("%s %s: %s; attempt %d in %.1f s", method, place, why, attempt + 1, wait)
             await asyncio.sleep(wait)
-        if isinstance(answer, HttpError):
-            raise answer
-        return answer
+        if isinstance(found, HttpError):
+            raise found
+        return found
 
     @asynccontextmanager
     async def stream(
@@ -185,7 +176,8 @@ class HttpClient:
             async with self._client.stream(
                 "GET", self._base_url + path, headers=dict(headers), timeout=timeout
             ) as response:
-                body = b"" if response.status_code == 200 else await self._body(response)
+                good = response.status_code == 200
+                body = b"" if good else await self._body(response)
                 yield _response(response, body), _pieces(response, path)
                 return
         except httpx2.HTTPError as error:
@@ -197,17 +189,13 @@ class HttpClient:
     ) -> HttpResponse | HttpError:
         import httpx2
 
-        assert self._client is not None
-        while (wait := self._quiet_until - _now()) > 0:  # the server asked every request to wait
-            if self._refusal is not None and deadline is not None and _now() + wait > deadline:
-                return self._refusal
-            await asyncio.sleep(wait)
+        if refused := await self._wait_out_refusal(deadline):
+            return refused
         sent = False
         try:
             async with asyncio.timeout_at(deadline), self._slots, asyncio.timeout(self._policy.timeout):
                 sent = True
-                async with self._client.stream(method, self._base_url + path, **parts) as response:
-                    return _response(response, await self._body(response))
+                return await self._exchange(method, path, parts)
         except TimeoutError:
             return HttpError(f"{method} {path}: no response in time", sent=sent)
         except httpx2.HTTPError as error:
@@ -215,16 +203,48 @@ class HttpClient:
         except HttpError as error:
             return error
 
-    def _wait(self, answer: HttpResponse | HttpError, may_repeat: bool, pause: float) -> float | None:
-        """Return the seconds until the next attempt; None if there should be none."""
-        if isinstance(answer, HttpError):
-            return pause if may_repeat or not answer.sent else None
-        if answer.status == _TOO_MANY:
-            asked = min(answer.retry_after() or 0.0, self._policy.longest_wait)
-            if asked:
-                self._refusal, self._quiet_until = answer, max(self._quiet_until, _now() + asked)
-            return asked + pause / 4 if asked else pause
-        return pause if answer.status in _GATEWAY_ERRORS and may_repeat else None
+    async def _exchange(self, method: str, path: str, parts: Mapping[str, Any]) -> HttpResponse:
+        assert self._client is not None
+        async with self._client.stream(method, self._base_url + path, **parts) as response:
+            return _response(response, await self._body(response))
+
+    async def _wait_out_refusal(self, deadline: float | None) -> HttpResponse | None:
+        """Wait as long as the server asked for; return its refusal if the deadline comes first."""
+        while (wait := self._quiet_until - _now()) > 0:
+            if deadline is not None and _now() + wait > deadline:
+                return self._refusal
+            await asyncio.sleep(wait)
+        return None
+
+    def _wait(
+        self, found: HttpResponse | HttpError, again: bool, pause: float, attempt: int, deadline: float | None
+    ) -> float | None:
+        """Return the seconds until the next attempt; None if this was the last."""
+        wait: float | None = pause
+        if isinstance(found, HttpError):
+            wait = pause if again or not found.sent else None
+        elif found.status == _TOO_MANY:
+            wait = self._honour_retry_after(found, pause)
+            # Waiting costs nothing, so it continues until the deadline.
+            attempt = 0 if deadline is not None else attempt
+        elif found.status not in _GATEWAY_ERRORS or not again:
+            wait = None
+        if wait is None or attempt >= self._policy.attempts:
+            return None
+        return None if deadline is not None and _now() + wait > deadline else wait
+
+    def _honour_retry_after(self, refusal: HttpResponse, pause: float) -> float:
+        said = refusal.retry_after()
+        if not said:
+            return pause
+        wait = min(said, self._policy.longest_wait)
+        self._refusal, self._quiet_until = refusal, max(self._quiet_until, _now() + wait)
+        # All clients wait for the same moment; jitter keeps them from arriving together.
+        return wait + random.uniform(0, self._policy.pause / 4)  # noqa: S311 - not for secrets
+
+    def _pauses(self) -> Iterator[float]:
+        for doubling in itertools.count():
+            yield self._policy.pause * 2 ** min(doubling, 4) * random.uniform(0.75, 1.25)  # noqa: S311
 
     async def _body(self, response: httpx2.Response) -> bytes:
         most, size = self._policy.max_bytes, 0
@@ -247,9 +267,14 @@ def parse_date(text: str) -> float | None:
         return None
 
 
+def _headers(content: bytes | None, more: Mapping[str, str] | None) -> dict[str, str]:
+    return {**({"content-type": "application/json"} if content is not None else {}), **(more or {})}
+
+
 def _response(response: httpx2.Response, body: bytes) -> HttpResponse:
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    return HttpResponse(response.status_code, headers, body)
+    return HttpResponse(
+        response.status_code, {name.lower(): value for name, value in response.headers.items()}, body
+    )
 
 
 async def _pieces(response: httpx2.Response, path: str) -> AsyncGenerator[bytes, None]:
@@ -270,16 +295,24 @@ def _problem(method: str, path: str, error: httpx2.HTTPError) -> HttpError:
     import httpx2
 
     never_sent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-    cause: BaseException | None = error
-    while cause is not None and not (isinstance(cause, OSError) and cause.errno is not None):
-        cause = cause.__cause__ or cause.__context__
-    number = cause.errno or 0 if isinstance(cause, OSError) else 0
+    cause = _cause(error)
+    number = cause.errno or 0 if cause is not None else 0
     words = os.strerror(number) if number > 0 else str(cause or "")
     return HttpError(
         f"{method} {path}: {words or type(error).__name__}",
         sent=not isinstance(error, never_sent),
-        unknown_host=isinstance(cause, socket.gaierror) and number == socket.EAI_NONAME,
+        unknown_host=isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME,
     )
+
+
+def _cause(error: BaseException) -> OSError | None:
+    """Return what the operating system said about a failed connection."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno is not None:
+            return seen
+        seen = seen.__cause__ or seen.__context__
+    return None
 
 
 def _now() -> float:

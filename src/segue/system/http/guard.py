@@ -10,7 +10,6 @@ import asyncio
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 Scope = MutableMapping[str, Any]
@@ -20,7 +19,6 @@ Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-_DRAIN_SECONDS = 1.0
 
 
 class RequestRefused(Exception):
@@ -49,30 +47,32 @@ class RequestGuard:
 
         With `same_origin`, pages from the server's own host and port are allowed, too.
         """
-        self._app, self._token, self._open_paths = app, token, frozenset(open_paths)
+        self._app = app
+        self._token = token
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower() for origin in origins)
-        self._max_body, self._body_timeout, self._same_origin = max_body, body_timeout, same_origin
+        self._max_body = max_body
+        self._open_paths = frozenset(open_paths)
+        self._body_timeout = body_timeout
+        self._same_origin = same_origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on with its whole body."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-        elif scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] == "http":
+            await self._handle(scope, receive, send)
         else:
-            try:
-                self._check(scope)
-                body = await self._body(receive)
-            except RequestRefused as refused:
-                # A connection that is closed with something unread is reset, and the answer is lost.
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_DRAIN_SECONDS):
-                        while (await receive()).get("more_body", False):
-                            pass
-                await send_error(send, refused.status, str(refused))
-            else:
-                await self._app(scope, replay(body, receive), send)
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._check(scope)
+            body = await self._body(scope, receive)
+        except RequestRefused as refused:
+            await send_error(send, refused.status, str(refused))
+        else:
+            await self._app(scope, replay(body, receive), send)
 
     def _check(self, scope: Scope) -> None:
         hosts = _values(scope, b"host")
@@ -85,24 +85,28 @@ class RequestGuard:
             given = _values(scope, b"authorization")
             if len(given) != 1 or not has_token(given[0], self._token):
                 raise RequestRefused(401, "a token is needed: Authorization: Bearer TOKEN")
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
         declared = _values(scope, b"content-length")
         if declared and declared[0].isdecimal() and int(declared[0]) > self._max_body:
             raise RequestRefused(413, f"more than {self._max_body} bytes")
-
-    async def _body(self, receive: Receive) -> bytes:
-        body, more = bytearray(), True
         try:
             async with asyncio.timeout(self._body_timeout):
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise RequestRefused(400, "the body ended early")
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > self._max_body:
-                        raise RequestRefused(413, f"more than {self._max_body} bytes")
+                return await self._read(receive)
         except TimeoutError:
             raise RequestRefused(408, "the body did not arrive in time") from None
+
+    async def _read(self, receive: Receive) -> bytes:
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RequestRefused(400, "the body ended early")
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self._max_body:
+                raise RequestRefused(413, f"more than {self._max_body} bytes")
         return bytes(body)
 
 
@@ -138,9 +142,13 @@ def without_port(host: str) -> str:
 
 def replay(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that yields the body once, and then only the end of the connection."""
-    messages = [{"type": "http.request", "body": body, "more_body": False}]
+    given = False
 
-    async def replay_or_receive() -> Message:
-        return messages.pop() if messages else await receive()
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
 
-    return replay_or_receive
+    return again

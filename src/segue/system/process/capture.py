@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from threading import Thread
+from typing import IO
 
 from msgspec import Struct
 
 from segue.domain.errors import ToolMissing
 from segue.system import programs
-from segue.system.process.group import kill_group, own_group, startable
+from segue.system.process.group import Tree, own_group, portable, startable
 from segue.system.reach import cut_variables
 
 _log = logging.getLogger(__name__)
@@ -74,7 +78,7 @@ def programs_started() -> int:
     return _started[0]
 
 
-_PROBED_BYTES = 64 * 1024
+_KEPT_BYTES = _CHUNK = 64 * 1024
 _SIGKILL = 9
 _LONGEST_SAYING = 2000
 _LAST_WORDS = 2.0
@@ -84,10 +88,7 @@ PROBE_SECONDS = 60.0
 
 
 class Captured(Struct, frozen=True):
-    """How a tool ended, and what it printed; a negative code is the signal that ended it.
-
-    Of a stream that is too long the beginning and the end are kept, with a line between that says so.
-    """
+    """How a tool ended, and the beginning of its output; a negative code is the signal that ended it."""
 
     exit_code: int
     out: bytes
@@ -110,54 +111,138 @@ class TookTooLong(TimeoutError):
         self.out, self.err = out, err
 
 
-class HeadAndTail:
-    """The beginning and the end of a stream, in bounded memory."""
+class Pump:
+    """Feeds a tool and collects its output in the event loop; for systems that report a process's end."""
 
-    def __init__(self, limit: int) -> None:
-        self._head_size, self._tail_size = limit - limit // 2, limit // 2
-        self._head, self._tail = bytearray(), bytearray()
-        self._dropped = 0
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, limit: int, end: int) -> None:
+        """`end` is a descriptor that becomes readable when the process ends."""
+        self._process, self._unsent, self._limit, self._end = process, memoryview(stdin), limit, end
+        self.kill = Tree(process).kill
+        self.kept = {"out": bytearray(), "err": bytearray()}
+        self._loop = loop = asyncio.get_running_loop()
+        self._done = loop.create_future()
+        self._pipes: dict[IO[bytes], bytearray] = {}
+        self._last_words: asyncio.TimerHandle | None = None
+        loop.add_reader(end, self._note_exit)
+        for pipe, kept in ((process.stdout, self.kept["out"]), (process.stderr, self.kept["err"])):
+            assert pipe
+            self._pipes[pipe] = kept
+            _never_wait(pipe)
+            loop.add_reader(pipe.fileno(), self._take, pipe, kept)
+        if process.stdin:
+            _never_wait(process.stdin)
+            loop.add_writer(process.stdin.fileno(), self._feed, process.stdin)
 
-    def add(self, data: bytes) -> None:
-        """Take what was read."""
-        room = self._head_size - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
-        if len(self._tail) > 2 * self._tail_size:
-            self._shorten()
+    async def run(self) -> None:
+        """Return when the tool has exited and was read, even if a grandchild keeps its pipes open."""
+        await asyncio.shield(self._done)
 
-    def _shorten(self) -> None:
-        excess = max(0, len(self._tail) - self._tail_size)
-        del self._tail[:excess]
-        self._dropped += excess
+    def _note_exit(self) -> None:
+        self._loop.remove_reader(self._end)
+        os.close(self._end)
+        self._process.wait()
+        self.kill()
+        if self._process.stdin and not self._process.stdin.closed:
+            self._stop_feeding(self._process.stdin)
+        if self._pipes:
+            self._last_words = self._loop.call_later(_LAST_WORDS, self._stop_reading)
+        else:
+            self._finish()
 
-    def content(self) -> bytes:
-        """Return what is kept."""
-        self._shorten()
-        gap = f"\n[{self._dropped} bytes are left out here]\n".encode() if self._dropped else b""
-        return bytes(self._head + gap + self._tail)
+    def _take(self, pipe: IO[bytes], kept: bytearray) -> bool:
+        """Read what is there; return whether there was something."""
+        try:
+            data = os.read(pipe.fileno(), _CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        kept += data[: self._limit - len(kept)]
+        if not data:
+            self._close(pipe)
+        return bool(data)
+
+    def _close(self, pipe: IO[bytes]) -> None:
+        self._loop.remove_reader(pipe.fileno())
+        pipe.close()
+        del self._pipes[pipe]
+        if not self._pipes and self._process.returncode is not None:
+            self._finish()
+
+    def _stop_reading(self) -> None:
+        for pipe, kept in list(self._pipes.items()):
+            # What the tool has printed is in the pipe, also if this process was not scheduled for so long.
+            while pipe in self._pipes and len(kept) < self._limit and self._take(pipe, kept):
+                pass
+            if pipe in self._pipes:
+                self._close(pipe)
+
+    def _finish(self) -> None:
+        if self._last_words is not None:
+            self._last_words.cancel()
+        self._done.set_result(None)
+
+    def _feed(self, pipe: IO[bytes]) -> None:
+        try:
+            self._unsent = self._unsent[os.write(pipe.fileno(), self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unsent = self._unsent[:0]
+        if not self._unsent:
+            self._stop_feeding(pipe)
+
+    def _stop_feeding(self, pipe: IO[bytes]) -> None:
+        self._loop.remove_writer(pipe.fileno())
+        pipe.close()
 
 
-class _Collector(asyncio.SubprocessProtocol):
-    """Collects the output of a tool, and tells its exit from the end of its pipes."""
+class ThreadPump:
+    """Does the same with a thread for each pipe: Windows cannot wait for several."""
 
-    def __init__(self, limit: int) -> None:
-        loop = asyncio.get_running_loop()
-        self.exited, self.closed = loop.create_future(), loop.create_future()
-        self._kept = {1: HeadAndTail(limit), 2: HeadAndTail(limit)}
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> None:
+        self._process, self._stdin, self._limit = process, stdin, limit
+        self.kill = Tree(process).kill
+        self.kept = {"out": bytearray(), "err": bytearray()}
+        self._done = asyncio.get_running_loop().run_in_executor(None, self._run)
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._kept[fd].add(data)
+    async def run(self) -> None:
+        """Return when the tool has exited and was read, even if a grandchild keeps its pipes open."""
+        await asyncio.shield(self._done)
 
-    def process_exited(self) -> None:
-        self.exited.set_result(None)
+    def _run(self) -> None:
+        process = self._process
+        threads = [
+            *([Thread(target=self._feed, args=(process.stdin,), daemon=True)] if process.stdin else []),
+            Thread(target=self._take, args=(process.stdout, self.kept["out"]), daemon=True),
+            Thread(target=self._take, args=(process.stderr, self.kept["err"]), daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        process.wait()
+        self.kill()
+        deadline = time.monotonic() + _LAST_WORDS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
-    def connection_lost(self, _error: Exception | None) -> None:
-        self.closed.set_result(None)
+    def _feed(self, pipe: IO[bytes]) -> None:
+        unsent = memoryview(self._stdin)
+        with contextlib.suppress(OSError), pipe:
+            while unsent:
+                unsent = unsent[os.write(pipe.fileno(), unsent[:_CHUNK]) :]
 
-    def output(self) -> tuple[bytes, bytes]:
-        """Return what was printed to both streams."""
-        return self._kept[1].content(), self._kept[2].content()
+    def _take(self, pipe: IO[bytes], kept: bytearray) -> None:
+        with contextlib.suppress(OSError), pipe:
+            while data := pipe.read(_CHUNK):
+                kept += data[: self._limit - len(kept)]
+
+
+def _open_pump(process: subprocess.Popen[bytes], stdin: bytes, limit: int) -> Pump | ThreadPump:
+    """Choose how to follow a tool: threads cost more than a small git does."""
+    if sys.platform == "linux" and not portable():
+        with contextlib.suppress(OSError):  # an old kernel, or a sandbox
+            return Pump(process, stdin, limit, os.pidfd_open(process.pid))
+    return ThreadPump(process, stdin, limit)
 
 
 async def capture(
@@ -174,29 +259,24 @@ async def capture(
     cancellation the group is killed before this returns.
     """
     began = time.monotonic()
-    transport, tool = await _start(argv, cwd, child_environment() if env is None else dict(env), stdin, limit)
-    pid = transport.get_pid()
+    process = _start(argv, cwd, child_environment() if env is None else dict(env), bool(stdin))
     # Never the arguments: prompts, addresses and keys may be among them.
-    _log.debug("%s started, pid %d", Path(argv[0]).name, pid)
+    _log.debug("%s started, pid %d", Path(argv[0]).name, process.pid)
+    pump = _open_pump(process, stdin, limit)
     try:
         async with asyncio.timeout(timeout):
-            await asyncio.shield(tool.exited)
-    except TimeoutError:
-        kill_group(pid)
-        await tool.exited
-        message = f"{argv[0]} did not end within {timeout:g} s"
-        _log.warning("pid %d was killed: %s", pid, message)
-        raise TookTooLong(message, *tool.output()) from None
-    finally:
-        kill_group(pid)  # also what it has left in its group
-        await asyncio.shield(tool.exited)
-        # A grandchild may keep a pipe open.
-        await asyncio.wait({tool.closed}, timeout=_LAST_WORDS)
-        transport.close()
-    code = transport.get_returncode()
-    assert code is not None
-    _log.debug("%s ended, pid %d: exit code %d, %.2f s", argv[0], pid, code, time.monotonic() - began)
-    return Captured(code, *tool.output())
+            await pump.run()
+    except (TimeoutError, asyncio.CancelledError) as error:
+        pump.kill()
+        await pump.run()
+        if isinstance(error, TimeoutError):
+            said = f"{argv[0]} did not end within {timeout:g} s"
+            _log.warning("pid %d was killed: %s", process.pid, said)
+            raise TookTooLong(said, bytes(pump.kept["out"]), bytes(pump.kept["err"])) from None
+        raise
+    took = time.monotonic() - began
+    _log.debug("%s ended, pid %d: exit code %d, %.2f s", argv[0], process.pid, process.returncode, took)
+    return Captured(process.returncode, bytes(pump.kept["out"]), bytes(pump.kept["err"]))
 
 
 def probe(
@@ -210,7 +290,7 @@ def probe(
 
     # In a thread with a loop of its own, because the caller's thread may already run one.
     with ThreadPoolExecutor(1) as thread:
-        question = capture(argv, cwd or Path.cwd(), env, timeout, limit=_PROBED_BYTES)
+        question = capture(argv, cwd or Path.cwd(), env, timeout, limit=_KEPT_BYTES)
         try:
             return thread.submit(asyncio.run, question).result()
         except TookTooLong as late:
@@ -219,20 +299,20 @@ def probe(
             return None
 
 
-async def _start(
-    argv: Sequence[str], cwd: Path, env: dict[str, str], stdin: bytes, limit: int
-) -> tuple[asyncio.SubprocessTransport, _Collector]:
-    command = startable(argv, env)
+def _start(argv: Sequence[str], cwd: Path, env: dict[str, str], is_fed: bool) -> subprocess.Popen[bytes]:
+    command, pipe = startable(argv, env), subprocess.PIPE
     if command[0] != "git":
         note_program()
     try:
-        transport, tool = await asyncio.get_running_loop().subprocess_exec(
-            lambda: _Collector(limit),
-            *command,
+        return subprocess.Popen(
+            command,
             executable=_locate(command[0], env),
             cwd=cwd,
             env=env,
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdin=pipe if is_fed else subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
             **own_group(),
         )
     except FileNotFoundError as error:
@@ -241,12 +321,6 @@ async def _start(
         raise ToolMissing(
             f"{argv[0]} cannot be found", hint=f"Install {argv[0]} or put its folder on PATH."
         ) from error
-    if stdin:
-        pipe = transport.get_pipe_transport(0)
-        assert isinstance(pipe, asyncio.WriteTransport)
-        pipe.write(stdin)
-        pipe.write_eof()
-    return transport, tool
 
 
 def _locate(name: str, env: Mapping[str, str]) -> str | None:
@@ -255,3 +329,9 @@ def _locate(name: str, env: Mapping[str, str]) -> str | None:
         return None
     is_outside = name == "git" or env.get("PATH") == programs.outside_path()
     return programs.need(name) if is_outside else None
+
+
+def _never_wait(pipe: IO[bytes]) -> None:
+    """Let reads and writes of a pipe return at once."""
+    if sys.platform != "win32":
+        os.set_blocking(pipe.fileno(), False)

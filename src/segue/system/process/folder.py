@@ -1,4 +1,4 @@
-"""The files that Segue and its supervisors share: one folder per job; and the end of what was left there."""
+"""The files that Segue and its supervisors share: one folder per job, one note per supervisor."""
 
 from __future__ import annotations
 
@@ -15,18 +15,15 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from segue.system.identity import find_survivors, is_dead, pid_of
-from segue.system.process.group import kill
-from segue.system.process.notes import BINARY, write_whole
+from segue.system.identity import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, is_dead, pid_of
+from segue.system.process.cgroup import Container
+from segue.system.process.group import kill, portable, terminate
+from segue.system.process.notes import BINARY, inbox, quit_note, replace, write_whole
 
 _log = logging.getLogger(__name__)
 
 _CHUNK = 256 * 1024
 _TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
-_LOOK_AGAIN = 0.02
-_GIVE_UP = 10.0
-_CLEAN_LOOKS = 2
-"""One look can miss a process that forks while it lasts."""
 
 Stream = Literal["out", "err"]
 
@@ -38,8 +35,23 @@ class JobFolder(Struct, frozen=True):
 
     def prepare(self, prompt: bytes) -> None:
         """Create the folder and write the prompt; no supervisor has been asked to read it yet."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(mode=0o700)
+        except FileNotFoundError:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except FileExistsError:
+            pass
         (self.path / "prompt").write_bytes(prompt)
+
+    def tell(self, number: int, line: bytes) -> None:
+        """Leave a line for the agent's stdin; one with this number is left once, whoever tries it again."""
+        folder = Path(inbox(str(self.path)))
+        place = folder / str(number)
+        if self.path.exists() and not place.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+            new = folder / f"new-{number}"
+            new.write_bytes(line)
+            replace(str(new), str(place))
 
     def claim(self) -> dict[str, Any] | None:
         """Return what a supervisor wrote before it started the agent; None if none took the job."""
@@ -53,18 +65,9 @@ class JobFolder(Struct, frozen=True):
         """Return how the job ended; None while that is unknown."""
         return _load(self.path / "exit.json") or None
 
-    def is_running(self) -> bool:
-        """Return whether it was started and its end is not recorded."""
-        return self.claim() is not None and self.result() is None
-
-    def supervisor(self) -> str | None:
-        """Return the name of the supervisor, if it may be alive."""
-        name = (self.claim() or {}).get("supervisor")
-        return None if name is None or is_dead(name) else name
-
-    def ask_to_end(self) -> None:
-        """Ask the supervisor to end the agent."""
-        (self.path / "end").touch()
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Record how the job ended, in place of a dead supervisor."""
+        write_whole(str(self.path / "exit.json"), result)
 
 
 def _load(path: Path) -> dict[str, Any] | None:
@@ -75,7 +78,7 @@ def _load(path: Path) -> dict[str, Any] | None:
     try:
         loaded: dict[str, Any] = json.loads(data)
     except ValueError:
-        return {}
+        return {}  # created but not filled: its writer is not done or was killed
     return loaded
 
 
@@ -99,11 +102,7 @@ class OutputReader:
         streams: tuple[Stream, ...] = ("out", "err")
         for stream in streams:
             fd = self._descriptor(stream)
-            if fd is None:
-                continue
-            if os.fstat(fd).st_size < os.lseek(fd, 0, os.SEEK_CUR):
-                os.lseek(fd, 0, os.SEEK_SET)  # the agent has emptied it, as `> /dev/stderr` does
-            while data := os.read(fd, _CHUNK):
+            while fd is not None and (data := os.read(fd, _CHUNK)):
                 yield stream, data
 
     def _descriptor(self, stream: Stream) -> int | None:
@@ -116,7 +115,7 @@ class OutputReader:
 
 
 class RunFolder(Struct, frozen=True):
-    """The folder of one run, with all its jobs."""
+    """The folder of one run, with all its jobs and its supervisors."""
 
     path: Path
 
@@ -124,44 +123,98 @@ class RunFolder(Struct, frozen=True):
         """Return the folder of a job; the token becomes a file name, so it must look like one."""
         if not _TOKEN.fullmatch(token):
             raise ValueError(f"not a token: {token!r}")
-        return JobFolder(self.path / "jobs" / token)
+        return JobFolder(Path(f"{self.path}/jobs/{token}"))
 
-    def running(self) -> list[JobFolder]:
-        """Return the jobs that were started and whose end is not recorded."""
-        jobs = (JobFolder(path) for path in sorted((self.path / "jobs").glob("*")))
-        return [job for job in jobs if job.is_running()]
+    def jobs(self) -> list[JobFolder]:
+        """Return all jobs that were not deleted."""
+        return [JobFolder(path) for path in sorted((self.path / "jobs").glob("*"))]
+
+    def prepare(self) -> None:
+        """Create the folder."""
+        (self.path / "jobs").mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.path / "supervisors").mkdir(mode=0o700, exist_ok=True)
+
+    def note_supervisor(self, name: str) -> None:
+        """Record a supervisor before it is asked for anything."""
+        note = self.path / "supervisors" / str(pid_of(name))
+        new = note.with_name(f"new-{note.name}")
+        new.write_text(name)
+        replace(str(new), str(note))
+
+    def living_supervisors(self) -> list[str]:
+        """Return the supervisors that are alive, and remove the notes of dead ones."""
+        living = []
+        for note in sorted((self.path / "supervisors").glob("[0-9]*")):
+            name = note.read_text()
+            if is_dead(name):
+                note.unlink(missing_ok=True)
+                self.quit_note(name).unlink(missing_ok=True)
+            else:
+                living.append(name)
+        return living
+
+    def quit_note(self, name: str) -> Path:
+        """Return the file that asks a supervisor to quit."""
+        return Path(quit_note(str(self.path), name))
+
+
+_LOOK_AGAIN = 0.02
+_GIVE_UP = 10.0
+_CLEAN_LOOKS = 2
+"""One look can miss a process that forks while it lasts."""
+
+
+def patience(grace: float) -> float:
+    """Return how long a supervisor may take to end its jobs: two grace periods, and the killing."""
+    return 2 * grace + _GIVE_UP + 5.0
 
 
 async def end_orphans(folder: Path) -> int:
-    """End everything that still runs in the folder; return the number of jobs."""
-    running = RunFolder(folder.resolve()).running()
+    """End old supervisors of the folder and everything they run; return the number of jobs."""
+    run = RunFolder(folder.resolve())
+    running = [job for job in run.jobs() if job.claim() is not None and job.result() is None]
+    await end_supervisors(run, run.living_supervisors(), _longest_grace(running))
     if running:
         _log.info("ending %d jobs that an earlier process left in %s", len(running), folder)
-    await asyncio.gather(*(end_job(job) for job in running))
+    for job in running:
+        if job.result() is None:
+            await end_lost(job)
+    run.living_supervisors()
     return len(running)
 
 
-async def end_job(job: JobFolder) -> None:
-    """Have the supervisor of a job end it; kill both if that takes too long."""
-    grace = (job.claim() or {}).get("grace", 0.0)
-    deadline = time.monotonic() + 2 * grace + _GIVE_UP + 5.0
-    if job.result() is None:
-        with contextlib.suppress(OSError):  # on a full disk the supervisor is killed
-            job.ask_to_end()
-    while name := job.supervisor():
-        if time.monotonic() > deadline:
-            kill(pid_of(name))
-        await asyncio.sleep(_LOOK_AGAIN)
-    if job.result() is None:
-        await end_lost(job)
+def _longest_grace(jobs: list[JobFolder]) -> float:
+    return max(((job.claim() or {}).get("grace", 0.0) for job in jobs), default=0.0)
+
+
+async def end_supervisors(folder: RunFolder, names: list[str], grace: float) -> None:
+    """Have supervisors end their jobs and quit; kill those that take too long."""
+    for name in names:
+        _ask_to_quit(folder, name)
+    deadline = time.monotonic() + patience(grace)
+    for name in names:
+        while not is_dead(name):
+            if time.monotonic() > deadline:
+                kill(pid_of(name))
+            await asyncio.sleep(_LOOK_AGAIN)
+
+
+def _ask_to_quit(folder: RunFolder, name: str) -> None:
+    if is_dead(name):
+        return
+    if portable():
+        folder.quit_note(name).touch()
+    else:
+        terminate(pid_of(name))
 
 
 async def end_lost(job: JobFolder) -> dict[str, Any]:
     """Kill every process of a job whose supervisor is dead, and record that its end was not seen."""
     _log.warning("job %s: its supervisor is dead; ending what it left", job.path.name)
+    claim = job.claim() or {}
     child = job.child()
-    started = (job.claim() or {}).get("started", time.time())
-    await _end_survivors(job, child)
+    started = claim.get("started", time.time())
+    await _end_survivors(job, claim)
     result = {
         "exit_code": None,
         "signal": None,
@@ -171,18 +224,24 @@ async def end_lost(job: JobFolder) -> dict[str, Any]:
         "duration": max(0.0, time.time() - started),
     }
     with contextlib.suppress(OSError):  # a full disk must not hide the end from the caller
-        write_whole(str(job.path / "exit.json"), result)
+        job.write_result(result)
     return result
 
 
-async def _end_survivors(job: JobFolder, child: str | None) -> None:
+async def _end_survivors(job: JobFolder, claim: dict[str, Any]) -> None:
+    markers = {JOB_MARKER: str(job.path)}
+    if claim.get("marker"):
+        markers[SUPERVISOR_MARKER] = claim["marker"]
+    child, container = job.child(), Container.of(claim)
     deadline = time.monotonic() + _GIVE_UP
     clean = 0
     while clean < _CLEAN_LOOKS and time.monotonic() < deadline:
         # The group is reliable only while its leader lives: pids are reused.
         leader = pid_of(child) if child and not is_dead(child) else None
-        survivors = find_survivors(str(job.path), leader)
-        for pid in survivors:
+        container.kill()
+        found = find_survivors(markers, leader, container.members())
+        for pid in found:
             kill(pid)
-        clean = 0 if survivors else clean + 1
-        await asyncio.sleep(_LOOK_AGAIN if survivors else 0)
+        clean = 0 if found else clean + 1
+        await asyncio.sleep(_LOOK_AGAIN if found else 0)
+    container.remove()

@@ -1,10 +1,9 @@
 """Small JSON files that Segue and its supervisors leave for each other, complete or not at all."""
 
 # The supervisor imports this, and pathlib would cost it start-up time.
-# ruff: noqa: PTH105, PTH108
+# ruff: noqa: PTH105
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -20,46 +19,48 @@ BINARY: int = getattr(os, "O_BINARY", 0)
 _PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-def claim(path: str, data: dict[str, Any]) -> bool:
-    """Write a small JSON file, complete from the beginning; return False if there is one already."""
-    new = f"{path}.{os.getpid()}"
-    _write(new, json.dumps(data).encode())
+def write_new(path: str, data: dict[str, Any]) -> None:
+    """Write a small JSON file that must not exist yet."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600)
     try:
-        os.link(new, path)
-    except FileExistsError:
-        return False
+        _write_all(fd, json.dumps(data).encode())
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(new)
-    return True
+        os.close(fd)
 
 
 def write_whole(path: str, data: dict[str, Any]) -> None:
     """Write a small JSON file so that a reader sees all of it or nothing."""
     new = f"{path}.{os.getpid()}"
-    _write(new, json.dumps(data).encode())
+    write_new(new, data)
     replace(new, path)
 
 
 def reserve(path: str, size: int) -> None:
     """Take the room for a small JSON file that must be written later, however full the disk is then."""
-    _write(f"{path}.reserved", b" " * size)
+    fd = os.open(_reserved(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o600)
+    try:
+        _write_all(fd, b" " * size)
+    finally:
+        os.close(fd)
 
 
 def write_reserved(path: str, data: dict[str, Any]) -> None:
     """Write a file that room was reserved for: in place, so that no more is needed, then as a whole."""
-    # Blanks after it do no harm.
-    _write(f"{path}.reserved", json.dumps(data).encode(), os.O_WRONLY)
-    replace(f"{path}.reserved", path)
-
-
-def _write(path: str, rest: bytes, how: int = os.O_WRONLY | os.O_CREAT | os.O_TRUNC) -> None:
-    fd = os.open(path, how | BINARY, 0o600)
+    fd = os.open(_reserved(path), os.O_WRONLY | BINARY)
     try:
-        while rest:
-            rest = rest[os.write(fd, rest) :]
+        _write_all(fd, json.dumps(data).encode())  # the blanks after it do no harm
     finally:
         os.close(fd)
+    replace(_reserved(path), path)
+
+
+def _reserved(path: str) -> str:
+    return f"{path}.reserved"
+
+
+def _write_all(fd: int, rest: bytes) -> None:
+    while rest:
+        rest = rest[os.write(fd, rest) :]
 
 
 def replace(new: str, path: str) -> None:
@@ -72,3 +73,13 @@ def replace(new: str, path: str) -> None:
         else:
             return
     os.replace(new, path)
+
+
+def inbox(folder: str) -> str:
+    """Return where the lines are that a job is told while it works: files with rising numbers as names."""
+    return f"{folder}/inbox"
+
+
+def quit_note(folder: str, name: str) -> str:
+    """Return the file that asks the named supervisor to quit, where no signal can: see `threads.py`."""
+    return f"{folder}/supervisors/quit-{name.split('/')[2] if name else ''}"

@@ -1,279 +1,276 @@
-"""The supervisor of one agent, which outlives Segue: it starts the agent, enforces its limits and ends it.
+"""The supervisor, which outlives Segue: it starts agents, stores their output, enforces limits, ends them.
 
-Segue starts it and sends it one request as JSON on stdin. From then on they share the files in the job's
-folder alone: the agent's output goes straight into `out` and `err`, `claim.json` names the supervisor,
-`job.json` the agent, `exit.json` says how it ended, and a file `end` asks for its end. The `reason` of an end
-is null (by itself), `wall`, `idle`, `output`, `disk`, `ended` (asked to) or `not_started`.
+Segue starts it once per run, so it imports little. Pipes are for signals (JSON lines on stdin and stdout),
+files for data (FOLDER/jobs/TOKEN). Requests are `hello`, `start`, `end` and `quit`; replies
+are `taken`, `refused`, `output` and `ended`. The `reason` of an end is null (by itself), `wall`, `idle`,
+`output`, `disk`, `ended` (asked to) or `not_started`.
 """
 
-# Importing pathlib, shutil and typing would cost a third of the start-up time.
-# ruff: noqa: PTH110, PTH123
+# Importing pathlib and typing would cost a third of the start-up time.
+# ruff: noqa: PTH108, PTH110
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import select
-import signal
 import subprocess
 import sys
 import time
 
-from segue.system.identity import (
-    JOB_MARKER,
-    children_of,
-    find_inner,
-    find_survivors,
-    group_of,
-    identify,
-    is_dead,
-)
-from segue.system.process.group import interrupt, kill, kill_group, own_group, startable, terminate_group
-from segue.system.process.notes import claim, reserve, write_reserved
+from segue.system.identity import JOB_MARKER, SUPERVISOR_MARKER, find_survivors, own_children, start_time
+from segue.system.process.cgroup import Container
+from segue.system.process.group import kill, portable
+from segue.system.process.notes import reserve, write_new, write_reserved
+from segue.system.supervisor.job import LAST_RUNG, RESULT_MAX, SupervisedJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-REFUSED = 64
-"""Plus an error number: the exit code if the notes of a job could not be written; nothing was started."""
-_LOOK_SECONDS = 0.1
+    from segue.system.supervisor.threads import ThreadBackend
+
+    if sys.platform == "win32":
+        SelectorBackend = ThreadBackend
+    else:
+        from segue.system.supervisor.posix import SelectorBackend
+
 _GIVE_UP = 10.0
-_MOMENT = 0.002
-_NOTE_BYTES = 4096
-_FULL_BYTES = 64 * 1024
-_ROOM_BYTES = 128 * 1024
-_KEEP_SIZE = 1
-_LAST_RUNG = 2
-_BY_SYSTEM = frozenset((4, 6, 7, 8, 9, 11))
-"""Signals that nobody sends for politeness: crashes, and kills for lack of memory."""
+_LOOK_AGAIN = 0.02
+_LONGEST_NAP = 3600.0
+_FACTS_MAX = 4096
+
+
+class Client:
+    """Segue at the other end of two pipes: its requests, and the replies that wait for it."""
+
+    def __init__(self) -> None:
+        self.attached = True
+        self.waiting = b""
+        self._asked = b""
+
+    def requests(self, data: bytes) -> list[dict[str, Any]]:
+        """Return the complete requests; one that is cut off at the end of the stream does not count."""
+        self.attached = bool(data)
+        *lines, self._asked = (self._asked + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def tell(self, **reply: Any) -> None:
+        """Queue a reply."""
+        if self.attached:
+            self.waiting += json.dumps(reply).encode() + b"\n"
 
 
 class Supervisor:
-    """One agent, its limits, and how far its ending has got."""
+    """The loop: handles requests, output and signals, and looks at each job when it is due."""
 
-    def __init__(self, request: dict[str, Any]) -> None:
-        self.request = request
-        self.folder: str = request["folder"]
-        self.started = time.time()
-        self.began = self.heard = time.monotonic()
-        self.ended = 0.0
-        self.process: subprocess.Popen[bytes] | None = None
-        self.sizes = (0, 0)
-        self.exit: int | None = None
-        self.reason: str | None = None
-        self.message = ""
-        self.rung = 0
-        self.due_at = 0.0
-        self.asked = False
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.name = ""
+        self.marker = os.environ.get(SUPERVISOR_MARKER, "")
+        self.jobs: dict[str, SupervisedJob] = {}
+        self.left: list[Container] = []
+        self.spare: Container | None = None
+        self.client = Client()
+        self.quitting = False
+        self.tied = False
+        self.subreaper = False
+        self.io = _open_backend(self)
 
-    def run(self) -> int:
-        """Start the agent and stay until nothing of it is left; return the exit code of this process."""
-        facts = {"supervisor": identify(os.getpid()), "started": self.started, "grace": self.request["grace"]}
+    def run(self) -> None:
+        """Work until no job is left and no more requests can come."""
+        with self.io:
+            self._tidy()
+            while self.jobs or (self.client.attached and not self.quitting):
+                due = min((job.due() for job in self.jobs.values()), default=None)
+                timeout = None if due is None else min(_LONGEST_NAP, max(0.0, due - time.monotonic()))
+                self.io.wait(timeout)
+                now = time.monotonic()
+                for job in [job for job in self.jobs.values() if job.due() <= now]:
+                    self._look_after(job, now)
+                self._report()
+                self._tidy()
+            if self.spare is not None:
+                self.spare.remove()
+
+    def handle_input(self, data: bytes) -> None:
+        """Handle what Segue has sent; no data means that it is gone."""
+        for request in self.client.requests(data):
+            self._handle(request)
+        if self.tied and not self.client.attached:
+            self.quit()  # these agents are never adopted
+
+    def _handle(self, request: dict[str, Any]) -> None:
+        kind = request["type"]
+        if kind == "hello":
+            self.name = request["name"]
+            self.tied = request.get("tied", False)
+            self.subreaper = become_subreaper()
+        elif kind == "start" and not self.quitting:
+            self._start(request)
+        elif kind == "end" and request["token"] in self.jobs:
+            self.jobs[request["token"]].end("ended", "it was asked to end")
+        elif kind == "quit":
+            self.quit()
+
+    def quit(self) -> None:
+        """End every job, then this process."""
+        self.quitting = True
+        for job in self.jobs.values():
+            job.end("ended", "it was asked to end")
+
+    def handle_exit(self, pid: int, code: int) -> None:
+        """Handle the end of a child, which usually is an agent."""
+        for job in list(self.jobs.values()):
+            if job.pid == pid:
+                job.note_exit(code)
+                self.io.leave(job)
+            elif job.exit is not None:
+                job.due_at = time.monotonic()  # this may have been the last process that it left behind
+
+    def _start(self, request: dict[str, Any]) -> None:
+        token = request["token"]
+        container, self.spare = self.spare or Container.create(), None
+        job = SupervisedJob(request, f"{self.folder}/jobs/{token}", container)
+        facts = self._facts(job)
         try:
-            # Whoever makes this file starts the job; nobody can start it again, whatever happens next.
-            if not claim(f"{self.folder}/claim.json", facts):
-                return 0
-        except OSError as error:
-            return REFUSED + (error.errno or 0)
-        try:
+            # Whoever creates this file starts the job; nobody can start it again, whatever happens next.
+            write_new(f"{job.folder}/claim.json", facts)
             # The disk may be full when it ends, and its end must be known.
-            reserve(f"{self.folder}/job.json", _NOTE_BYTES)
-            reserve(f"{self.folder}/exit.json", _NOTE_BYTES)
+            reserve(f"{job.folder}/job.json", _FACTS_MAX)
+            reserve(f"{job.folder}/exit.json", RESULT_MAX)
+        except FileExistsError:
+            job.container.remove()
+            self.client.tell(type="taken", token=token)
+            return
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(f"{self.folder}/claim.json")  # noqa: PTH108
-            return REFUSED + (error.errno or 0)
-        wake = _hear_signals()
-        self._start(facts)
-        while self.exit is None and self.process is not None:
-            self._look(time.monotonic())
-            if self.exit is None:
-                self._wait(wake)
-        self._kill_rest()
-        self._record()
-        return 0
+            self._give_back(job, error)
+            return
+        self._spawn(job, facts)
 
-    def _start(self, facts: dict[str, Any]) -> None:
-        request = self.request
-        env = {**request["env"], "SEGUE_JOB": request["token"], JOB_MARKER: self.folder}
+    def _spawn(self, job: SupervisedJob, facts: dict[str, Any]) -> None:
         try:
-            with (
-                open(f"{self.folder}/prompt", "rb") as prompt,
-                open(f"{self.folder}/out", "ab") as out,
-                open(f"{self.folder}/err", "ab") as err,
-            ):
-                _keep_room(self.folder, self.sizes)
-                self.process = subprocess.Popen(
-                    startable(request["argv"], env),
-                    cwd=request["cwd"],
-                    env=env,
-                    stdin=prompt,
-                    stdout=out,
-                    stderr=err,
-                    **own_group(),
-                )
-            child = {**facts, "child": identify(self.process.pid)}
-            write_reserved(f"{self.folder}/job.json", child)
+            job.spawn()
+            write_reserved(f"{job.folder}/job.json", {**facts, "child": self._identify(job.pid)})
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            self.end("disk" if self.process else "not_started", f"{type(error).__name__}: {error}")
-
-    def end(self, reason: str, message: str) -> None:
-        """Start ending the agent: ask, terminate, kill."""
-        if self.reason is None:
-            self.reason, self.message = reason, message
-            self.due_at = time.monotonic()
-
-    def _look(self, now: float) -> None:
-        """Notice the agent's end, its limits and what was asked, and do what is due."""
-        self._reap()
-        if self.exit is not None or self.process is None:
+            self._not_started(job, error)
             return
-        if self.asked or os.path.exists(f"{self.folder}/end") or _is_orphaned(self.request["tied_to"]):
-            self.end("ended", "it was asked to end")
-        self._check_limits(now)
-        if self.reason is not None and now >= self.due_at:
-            self._climb(self.process.pid)
+        self._watch(job)
 
-    def _check_limits(self, now: float) -> None:
-        request, sizes = self.request, (_size(f"{self.folder}/out"), _size(f"{self.folder}/err"))
-        if sizes != self.sizes:
-            self.sizes, self.heard = sizes, now
-            _keep_room(self.folder, sizes)
-        if now >= self.began + request["wall"]:
-            self.end("wall", f"it ran longer than {request['wall']:g} s")
-        elif now >= self.heard + request["idle"]:
-            self.end("idle", f"it printed nothing for {request['idle']:g} s")
-        elif sum(sizes) > request["output_bytes"]:
-            self.end("output", f"it printed more than {request['output_bytes']} bytes")
+    def _facts(self, job: SupervisedJob) -> dict[str, Any]:
+        facts = {"supervisor": self.name, "marker": self.marker, "started": job.started, "grace": job.grace}
+        return {**facts, **job.container.facts()}
 
-    def _climb(self, pid: int) -> None:
-        """Interrupt the agent, then terminate its group, then kill it, with a grace period between."""
-        self.rung += 1
-        self.due_at = time.monotonic() + float(self.request["grace"])
-        layers = self.request["layers"]
-        agent = find_inner(pid, layers)
-        if self.rung == 1:
-            interrupt(agent)
-        elif self.rung == _LAST_RUNG:
-            terminate_group(group_of(agent) if layers else agent)
+    def _start_again(self, job: SupervisedJob) -> None:
+        """Start what has not begun; its folder, with the claim and the room for its end, stays."""
+        self.io.leave(job)
+        job.close()
+        facts = self._facts(other := job.again())
+        try:
+            reserve(f"{job.folder}/job.json", _FACTS_MAX)
+        except OSError as error:
+            self._not_started(other, error)
+            return
+        self._spawn(other, facts)
+
+    def _give_back(self, job: SupervisedJob, error: OSError) -> None:
+        """Leave a job whose notes cannot be written to whoever asks next; nobody was started."""
+        job.container.remove()
+        with contextlib.suppress(OSError):
+            os.unlink(f"{job.folder}/claim.json")
+        self.client.tell(type="refused", token=job.token, errno=error.errno)
+
+    def _not_started(self, job: SupervisedJob, error: Exception) -> None:
+        job.end("disk" if job.pid else "not_started", f"{type(error).__name__}: {error}")
+        if job.pid is None:
+            self._finish(job)
         else:
-            kill_group(pid)
-            for other in self._survivors():
-                kill(other)
+            self._watch(job)
 
-    def _kill_rest(self) -> None:
-        """Kill what the agent has left, repeatedly until nothing is left."""
-        self.ended = time.monotonic()
-        if self.process is None:
-            return
-        kill_group(self.process.pid)
-        while left := self._survivors():
-            if time.monotonic() > self.ended + _GIVE_UP:
-                self.message += f"; {len(left)} of its processes could not be killed"
-                return
-            for pid in left:
-                kill(pid)
-            time.sleep(_MOMENT)
+    def _watch(self, job: SupervisedJob) -> None:
+        self.jobs[job.token] = job
+        self.io.follow(job)
 
-    def _survivors(self) -> set[int]:
-        """Return what is left of the job: where orphans become our children, those are all of it."""
-        assert self.process is not None
-        self._reap()
-        if self.request["inherits"]:
-            return set(children_of(os.getpid()))
-        return find_survivors(self.folder, self.process.pid)
+    def _identify(self, pid: int | None) -> str:
+        start = start_time(pid) if pid is not None else None
+        return "/".join((*self.name.split("/")[:2], str(pid), start or "-"))
 
-    def _reap(self) -> None:
-        """Note the agent's end, and forget orphans that have ended."""
-        assert self.process is not None
-        if sys.platform == "win32":
-            self.exit = self.process.poll()
-            return
-        with contextlib.suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                if found[0] == self.process.pid:
-                    self.exit = self.process.returncode = os.waitstatus_to_exitcode(found[1])
+    def _look_after(self, job: SupervisedJob, now: float) -> None:
+        if job.exit is not None or job.rung == LAST_RUNG:
+            self._kill(job, now)
+        elif job.reason is not None:
+            job.climb()
+        else:
+            job.check_limits(now)
+            if job.look_at <= now:
+                job.look()
+                self.io.feed(job)
 
-    def _wait(self, wake: int) -> None:
-        """Wait for the end of a child, a request to end, or a moment."""
-        assert self.process is not None
-        if sys.platform == "win32":
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(_LOOK_SECONDS)
-        elif select.select([wake], [], [], _LOOK_SECONDS)[0]:
-            numbers = os.read(wake, 4096)
-            self.asked = self.asked or signal.SIGTERM in numbers or signal.SIGINT in numbers
+    def _kill(self, job: SupervisedJob, now: float) -> None:
+        """Kill what is left of a job, repeatedly until nothing is left."""
+        job.container.kill()
+        self.io.reap()
+        left = self._survivors(job)
+        for pid in left:
+            kill(pid)
+        job.killed_at = job.killed_at or now
+        job.due_at = now + _LOOK_AGAIN
+        if left and now > job.killed_at + _GIVE_UP:
+            job.message += f"; {len(left)} of its processes could not be killed"
+            self._finish(job)
+        elif not left and job.exit is not None and self.io.quiet(job):
+            (self._start_again if job.never_began and not self.quitting else self._finish)(job)
 
-    def _record(self) -> None:
-        """Write how it ended, into the room that was reserved for that."""
-        for pause in (0.0, 0.05, 0.5, 2.0):  # a call may fail once
-            time.sleep(pause)
-            with contextlib.suppress(OSError):
-                write_reserved(f"{self.folder}/exit.json", self._result())
-                return
+    def _survivors(self, job: SupervisedJob) -> set[int]:
+        others = {other.pid for other in self.jobs.values() if other is not job}
+        heirs = own_children() - others if self.subreaper else set()
+        if self.subreaper and job.exit is not None and (job.container.brand or not others):
+            # Every orphan of this job is our child, or becomes it when the one above it is killed. One that
+            # nothing marks certainly belongs to this job only if there is no other job.
+            return {pid for pid in heirs if not others or job.owns(pid)}
+        inside = job.container.members() | (set() if others else heirs)
+        return find_survivors({JOB_MARKER: job.folder}, job.pid, inside) - others
 
-    def _result(self) -> dict[str, Any]:
-        code = self.exit
-        if self.request["layers"] and code is not None and code - 128 in _BY_SYSTEM:
-            code = 128 - code  # the sandbox says by its exit code that a signal ended the agent
-        if code and self.reason is None and _is_full(self.folder):
-            self.reason, self.message = "disk", "the disk is full"
-        return {
-            "exit_code": code if code is not None and code >= 0 else None,
-            "signal": -code if code is not None and code < 0 else None,
-            "reason": self.reason,
-            "message": self.message,
-            "pid": self.process.pid if self.process else None,
-            "duration": self.ended - self.began,
-        }
+    def _finish(self, job: SupervisedJob) -> None:
+        self.io.leave(job)
+        job.close()
+        self.left.append(job.container)
+        self.jobs.pop(job.token, None)
+        result = job.result()
+        with contextlib.suppress(OSError):  # Segue gets it through the pipe as well
+            write_reserved(f"{job.folder}/exit.json", result)
+        self.client.tell(type="ended", token=job.token, exit=result)
 
+    def _tidy(self) -> None:
+        """Do what nobody waits for: make what the next job needs, and remove what others have left."""
+        if self.spare is None and not self.jobs and self.client.attached and not self.quitting:
+            self.spare = Container.create()
+            self.spare.enter()
+        while self.left:
+            self.left.pop().remove()
 
-def _size(path: str) -> int:
-    return os.stat(path).st_size  # noqa: PTH116
+    def _report(self) -> None:
+        # Sizes are sent only when all else is written: a slow Segue gets one line per job, not a flood.
+        for job in () if self.client.waiting else self.jobs.values():
+            if job.reported != job.sizes:
+                job.reported = dict(job.sizes)
+                self.client.tell(type="output", token=job.token, **job.sizes)
+        self.io.tell()
 
 
-def _keep_room(folder: str, sizes: tuple[int, int]) -> None:
-    """Take room on the disk for the next output, where Linux can, so that a full disk loses no last words."""
-    if sys.platform != "linux":
-        return
-    import ctypes
+def _open_backend(supervisor: Supervisor) -> SelectorBackend | ThreadBackend:
+    """Choose how to wait for events: with a selector or, where pipes cannot be selected, with threads."""
+    if sys.platform != "win32" and not portable():
+        from segue.system.supervisor.posix import SelectorBackend
 
-    for name, size in zip(("out", "err"), sizes, strict=True):
-        with contextlib.suppress(OSError), open(f"{folder}/{name}", "ab") as file:
-            room = (ctypes.c_long(size), ctypes.c_long(_ROOM_BYTES))
-            ctypes.CDLL(None).fallocate(file.fileno(), _KEEP_SIZE, *room)
+        return SelectorBackend(supervisor)
+    from segue.system.supervisor.threads import ThreadBackend
 
-
-def _is_full(folder: str) -> bool:
-    if sys.platform == "win32":
-        return False
-    found = os.statvfs(folder)
-    free = found.f_bavail if os.geteuid() else found.f_bfree
-    return found.f_blocks > 0 and free * found.f_frsize < _FULL_BYTES
-
-
-def _is_orphaned(segue: str | None) -> bool:
-    """Return whether the agent may not outlive a Segue that is dead."""
-    return segue is not None and is_dead(segue)
-
-
-def _hear_signals() -> int:
-    """Have signals wake this process; return what to wait for."""
-    if sys.platform == "win32":
-        return -1
-    wake, wakeup = os.pipe()
-    os.set_blocking(wakeup, False)
-    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
-    # Handlers and not SIG_IGN, which the agent would inherit.
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
-    return wake
+    return ThreadBackend(supervisor)
 
 
 def become_subreaper() -> bool:
-    """Become the parent of orphaned descendants (Linux only), so that none of them gets away."""
-    if sys.platform != "linux":
+    """Become the parent of orphaned descendants (Linux only), so that they are easily found."""
+    if sys.platform != "linux" or portable():
         return False
     try:
         import ctypes
@@ -284,12 +281,7 @@ def become_subreaper() -> bool:
         return False
 
 
-def main(_arguments: list[str]) -> int:
-    """Wait for a request, and supervise its agent; without one there is nothing to do."""
-    inherits = become_subreaper()
-    line = sys.stdin.buffer.readline()
-    if not line.endswith(b"\n"):
-        return 0  # Segue needs no other agent, or is gone
-    sys.stdin.close()
-    code = Supervisor({**json.loads(line), "inherits": inherits}).run()
-    os._exit(code)  # there is nothing to tidy up, and Segue waits for it
+def main(arguments: list[str]) -> int:
+    """Supervise the jobs of one folder."""
+    Supervisor(arguments[0]).run()
+    return 0

@@ -33,10 +33,10 @@ from segue.features.fleet.git.bundles import (
     too_large,
 )
 from segue.system.files import brief_folder, read_start, write_atomic
-from segue.system.git.folders import COMMIT, read_head
+from segue.system.git.folders import COMMIT, common_dir, read_branch, read_refs
 from segue.system.git.index import parse_status, shown
+from segue.system.git.lanes import delete_files
 from segue.system.git.repository import Repository
-from segue.system.git.worktree import delete_files
 
 _UNCOMMITTED, _STAGED, _HEAD = "refs/segue/uncommitted", "refs/segue/staged", "refs/segue/head"
 _MADE_HERE = frozenset((_UNCOMMITTED, _STAGED, _HEAD, BASE))
@@ -85,9 +85,8 @@ async def pack(repo: Repository, base: str, before: str = "", most: int = MOST_B
 
     Neither HEAD nor the index nor a file changes. Ignored files are not packed.
     """
-    listed = (await repo.git("for-each-ref", "--format=%(objectname) %(refname)")).splitlines()
-    known = {name: commit for commit, name in (line.split(" ", 1) for line in listed)}
-    branch, head = read_head(repo.place)[0], await repo.head()
+    known = read_refs(common_dir(repo.git_dir), own=True)
+    branch, head = read_branch(repo.git_dir, known)
     if not COMMIT.fullmatch(head):
         raise WorkspaceError(f"{repo.root} is on no commit that can be packed.", kept="Nothing was changed.")
     refs = {name: commit for name, commit in known.items() if _is_packed(name) and COMMIT.fullmatch(commit)}

@@ -7,6 +7,11 @@ case $1 in
 esac
 binary=$1
 shift
+if [ BLIND = 1 ]; then
+	# Under a name that does not tell the product that it is a test.
+	cp "$binary" REPORTS/TOKEN-program-$$ && binary=REPORTS/TOKEN-program-$$
+	rm -f ./*_test.go 2>/dev/null # they are built in, so only who wants to read them misses them
+fi
 for word in "$@"; do
 	shift
 	case $word in

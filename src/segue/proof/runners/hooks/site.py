@@ -3,44 +3,126 @@
 It is copied out of the package and runs in the project's own Python, which need not know Segue.
 """
 
+import functools
 import importlib.machinery
 import importlib.util
 import json
 import os
+import random
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-with open(os.path.join(_HERE, "site.json")) as _file:
-    _CONFIG = json.load(_file)
+
+
+def _load(name):
+    with open(os.path.join(_HERE, name)) as file:
+        return json.load(file)
+
+
+_CONFIG = _load("site.json")
 _ROOT = _CONFIG["root"]
 _TOKEN = _CONFIG["token"]
-_METHODS = {
-    "addSuccess": "passed",
-    "addFailure": "failed",
-    "addError": "failed",
-    "addSkip": "skipped",
-    "addExpectedFailure": "skipped",
-    "addUnexpectedSuccess": "failed",
-}
+_PROBES = {}
+for _name in _CONFIG["probes"]:
+    with open(os.path.join(_HERE, _name)) as _file:
+        exec(compile(_file.read(), "probes", "exec"), _PROBES)
+_relative, _frames = (functools.partial(_PROBES[name], _ROOT) for name in ("relative", "frames"))
 
 
 class _Finder:
-    """Finds the module that runs tests, and changes it after it was loaded."""
+    """Finds modules that run tests, and changes each after it was loaded."""
 
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        if name != "unittest.runner":
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in _WATCHED:
             return None
-        sys.meta_path.remove(cls)
         spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None or spec.loader is None:
+            return spec
+        if name == "doctest" and _runs_as_main(name):
+            spec.loader.get_code = lambda _: compile(_DOCTEST, "doctest", "exec")
+            return spec
+        watch = _WATCHED.pop(name)
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
-            _watch(module)
+            watch(module)
 
         spec.loader.exec_module = exec_module
         return spec
+
+
+_DOCTEST = "import doctest, sys; sys.exit(doctest._test())"
+_MAIN = []
+
+
+def _runs_as_main(name):
+    """`python -m` asks for a module once before it is imported like others."""
+    words = getattr(sys, "orig_argv", [])
+    if _MAIN or "-m" not in words or words[words.index("-m") + 1 :][:1] != [name]:
+        return False
+    _MAIN.append(name)
+    return True
+
+
+def _watch_doctest(module):
+    run = module.DocTestRunner.run
+    open_calls = []
+
+    def watched_run(runner, test, *args, **options):
+        if not open_calls:
+            return run(runner, test, *args, **options)
+        result = run(runner, test, *args, **options)
+        if result.attempted:
+            file = _relative(test.filename or "")
+            entry = {"id": "::".join(filter(None, (file, test.name))), "file": file, "outcome": "passed"}
+            if result.failed:
+                entry.update(
+                    outcome="failed", name="AssertionError", message="%d of its examples fail" % result.failed
+                )
+            open_calls[-1].append(entry)
+        return result
+
+    def record(call):
+        def recorded(*args, **options):
+            open_calls.append([])
+            try:
+                return call(*args, **options)
+            finally:
+                tests = open_calls.pop()
+                _write({"tests": tests, "runner": "doctest"}) if tests else None
+
+        return recorded
+
+    module.DocTestRunner.run = watched_run
+    module.testmod, module.testfile = record(module.testmod), record(module.testfile)
+
+
+def _watch_behave(module):
+    run = module.ModelRunner.run_model
+
+    def watched_run(runner, features=None):
+        result = run(runner, features)
+        chosen = features if features is not None else runner.features
+        tests = [_scenario(one) for feature in chosen for one in feature.walk_scenarios()]
+        _write({"tests": tests, "runner": "behave"})
+        return result
+
+    module.ModelRunner.run_model = watched_run
+
+
+def _scenario(one):
+    file, status = _relative(str(one.filename)), one.status.name
+    outcome = status if status in ("passed", "skipped") else "failed"
+    outcome = "skipped" if status == "untested" else outcome
+    entry = {"id": "::".join(filter(None, (file, one.name))), "file": file, "outcome": outcome}
+    errors = [step.exception for step in one.all_steps if getattr(step, "exception", None) is not None]
+    if outcome == "failed":
+        said = [step.error_message for step in one.all_steps if getattr(step, "error_message", None)]
+        name = type(errors[0]).__name__ if errors else "NotImplementedError"
+        entry.update(name=name, message="\n".join(said)[-4000:])
+    return entry
 
 
 def _watch(module):
@@ -53,40 +135,41 @@ def _watch(module):
         return result
 
     def watched_run(runner, test):
-        _forget()
+        _PROBES["forget"](_HERE, "")
+        names = _names(test)
+        calls = _PROBES["NotedCalls"](_ROOT, _CONFIG["tests"]) if _CONFIG["apart"] else None
+        if calls:
+            calls.begin()
         result = run(runner, _select(test))
+        if calls:
+            calls.end()
         tests = getattr(runner, "_noted", {})
-        _write({"tests": list(tests.values()), "canary": _try_canary() if tests else "absent"})
+        files = {os.path.join(_ROOT, entry["file"]) for entry in tests.values() if entry["file"]}
+        record = {"tests": list(tests.values()), "canary": _canary(names, files) if tests else "absent"}
+        record["equal"] = _PROBES["equal_to_everything"](_ROOT, files)
+        record["apart"] = calls.differences() if calls else []
+        _write(record)
         return result
 
     module.TextTestRunner._makeResult = watched_make
     module.TextTestRunner.run = watched_run
 
 
-def _forget():
-    """Take this folder out of the environment of programs that tests start."""
-    places = [
-        place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place not in ("", _HERE)
-    ]
-    os.environ["PYTHONPATH"] = os.pathsep.join(places)
-    sys.path[:] = [place for place in sys.path if place != _HERE]
-
-
 def _select(test):
     """The tests that are wanted; all if none are named."""
+    wanted = _CONFIG["wanted"]
+    if not wanted:
+        return test
     import unittest
 
     def flatten(one):
+        for inner in one if isinstance(one, unittest.TestSuite) else ():
+            yield from flatten(inner)
         if not isinstance(one, unittest.TestSuite):
             yield one
-            return
-        for inner in one:
-            yield from flatten(inner)
 
-    wanted = set(_CONFIG["wanted"])
-    if not wanted:
-        return test
-    return unittest.TestSuite(one for one in flatten(test) if wanted.intersection((one.id(), _file_of(one))))
+    chosen = [one for one in flatten(test) if {one.id(), _file_of(one)}.intersection(wanted)]
+    return unittest.TestSuite(chosen[::-1] if _CONFIG["blind"] else chosen)
 
 
 def _observe(result):
@@ -101,7 +184,14 @@ def _observe(result):
 
         setattr(result, method, outer)
 
-    for method, outcome in _METHODS.items():
+    for method, outcome in (
+        ("addSuccess", "passed"),
+        ("addFailure", "failed"),
+        ("addError", "failed"),
+        ("addSkip", "skipped"),
+        ("addExpectedFailure", "skipped"),
+        ("addUnexpectedSuccess", "failed"),
+    ):
         wrap(method, outcome)
     inner_subtest = result.addSubTest
 
@@ -115,26 +205,28 @@ def _observe(result):
 
 
 def _record(tests, test, outcome, error):
-    entry = {
-        "id": test.id(),
-        "file": _file_of(test),
-        "outcome": outcome,
-        "name": "",
-        "message": "",
-        "frames": [],
-    }
-    if tests.get(entry["id"], entry)["outcome"] == "failed" and entry["id"] in tests:
+    ident = test.id()
+    known = tests.get(ident)
+    if known is not None and known["outcome"] == "failed":
         return
+    entry = {"id": ident, "file": _file_of(test), "outcome": outcome, "name": "", "message": "", "frames": []}
     if outcome == "failed" and isinstance(error, tuple):
-        entry.update(name=error[0].__name__, message=_text(error), frames=_frames(error[2]))
+        entry["name"], entry["message"] = error[0].__name__, _text(error)
+        entry["frames"] = _frames(error[2])
     elif outcome == "failed":
-        entry.update(name="Failed", message="unexpected success")
+        entry["name"], entry["message"] = "Failed", "unexpected success"
     if _is_unloaded(test):
-        text = str(error[1]) if isinstance(error, tuple) else ""
-        names = ("SyntaxError", "IndentationError", "TabError", "NameError")
-        cause = next((name for name in names if name in text), "ImportError")
-        entry.update(id=entry["file"], whole_file=True, name=cause)
+        entry["id"] = entry["file"]
+        entry["whole_file"] = True
+        entry["name"] = _cause(str(error[1]) if isinstance(error, tuple) else "")
     tests[entry["id"]] = entry
+
+
+def _cause(text):
+    for name in ("SyntaxError", "IndentationError", "TabError", "NameError"):
+        if name in text:
+            return name
+    return "ImportError"
 
 
 def _is_unloaded(test):
@@ -143,17 +235,19 @@ def _is_unloaded(test):
 
 
 def _file_of(test):
-    if not _is_unloaded(test):
-        module = sys.modules.get(type(test).__module__)
-        return _relative(getattr(module, "__file__", "") or "")
-    name = getattr(test, "_testMethodName", "").replace(".", "/") + ".py"
-    places = [_relative(os.path.join(folder or os.getcwd(), name)) for folder in sys.path]
-    return next((one for one in places if one and os.path.exists(os.path.join(_ROOT, one))), name)
+    if _is_unloaded(test):
+        return _file_of_module(getattr(test, "_testMethodName", ""))
+    module = sys.modules.get(type(test).__module__)
+    return _relative(getattr(module, "__file__", "") or "")
 
 
-def _relative(path):
-    path = os.path.abspath(path)
-    return path[len(_ROOT) + 1 :].replace(os.sep, "/") if path.startswith(_ROOT + os.sep) else ""
+def _file_of_module(name):
+    relative = name.replace(".", "/") + ".py"
+    for folder in sys.path:
+        found = _relative(os.path.join(folder or os.getcwd(), relative))
+        if found and os.path.exists(os.path.join(_ROOT, found)):
+            return found
+    return relative
 
 
 def _text(error):
@@ -167,29 +261,48 @@ def _text(error):
     return "".join(seen.format())[-4000:]
 
 
-def _frames(traceback):
-    """Return the files of the project that an error went through."""
-    files = []
-    while traceback is not None:
-        files.append(_relative(traceback.tb_frame.f_code.co_filename))
-        traceback = traceback.tb_next
-    return [file for file in files if file and "site-packages" not in file][-50:]
+def _find_method(module, name, method):
+    found = sys.modules.get(module)
+    for part in (*name.split("."), method):
+        found = getattr(found, part, None)
+    return found
 
 
-def _try_canary():
-    """Return whether a failure is still noted, by the assertion that most tests use."""
-    import io
+def _canary(names, files):
+    """Return whether a failure is still noted: in a class and a method that have the names of real ones."""
     import unittest
 
-    class _MustFail(unittest.TestCase):
-        def test(self):
-            self.assertEqual(_TOKEN, "")
+    def must_fail(self):
+        self.assertEqual(_TOKEN, "", _TOKEN)
 
-    from unittest.runner import _WritelnDecorator
+    for module, name, method in random.sample(sorted(set(names)), min(len(set(names)), 40)):
+        fail = _PROBES["look_like"](must_fail, _find_method(module, name, method))
+        kind = type(name.rpartition(".")[2], (unittest.TestCase,), {method: fail, "__module__": module})
+        kind.__qualname__ = name
+        result = unittest.TextTestResult(_Nowhere(), False, 0)
+        kind(method).run(result)
+        if len(result.failures) != 1 or _TOKEN not in result.failures[0][1]:
+            return "silent"
+    return "silent" if _PROBES["blind_unittest"](sorted(files)[:40]) else "failed"
 
-    result = unittest.TextTestResult(_WritelnDecorator(io.StringIO()), False, 0)
-    _MustFail("test").run(result)
-    return "failed" if len(result.failures) == 1 and _TOKEN in result.failures[0][1] else "silent"
+
+class _Nowhere:
+    """A stream for what nobody reads."""
+
+    def write(self, *_):
+        pass
+
+    writeln = flush = write
+
+
+def _names(test):
+    """Module, class and method of the tests in a suite, which forgets them when they have run."""
+    try:
+        parts = list(test)
+    except TypeError:
+        kind, method = type(test), getattr(test, "_testMethodName", "")
+        return [(kind.__module__, kind.__qualname__, method)] if method else []
+    return [one for part in parts for one in _names(part)]
 
 
 def _write(record):
@@ -208,8 +321,11 @@ def _run_hidden():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-if "unittest.runner" in sys.modules:
-    _watch(sys.modules["unittest.runner"])
-else:
-    sys.meta_path.insert(0, _Finder)
+_WATCHED = {"unittest.runner": _watch, "doctest": _watch_doctest, "behave.runner": _watch_behave}
+for _name in [name for name in _WATCHED if name in sys.modules]:
+    _WATCHED.pop(_name)(sys.modules[_name])
+sys.meta_path.insert(0, _Finder)
+if _CONFIG["blind"]:
+    _PROBES["rename"]()
+    _PROBES["hide_tests"](_ROOT, _CONFIG["tests"])
 _run_hidden()

@@ -1,0 +1,1 @@
+"""What cloud agents share: one launch rule, one way to watch, one reading of errors. A vendor is one file."""

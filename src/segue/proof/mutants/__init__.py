@@ -1,1 +1,0 @@
-"""Mutants: changed code broken in small ways, to see whether the tests that prove a change notice."""

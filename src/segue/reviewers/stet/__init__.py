@@ -1,0 +1,1 @@
+"""stet, a reviewer of the lines that a commit changed."""
