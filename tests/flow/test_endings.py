@@ -45,6 +45,17 @@ def test_the_next_agent_takes_over(tmp_path: Path, kind: FailureKind) -> None:
     assert len(first.jobs) == (1 if kind is FailureKind.HANG else 2)
 
 
+def test_no_agent_is_left_when_one_refuses_and_the_next_one_rests(tmp_path: Path) -> None:
+    first, second = (
+        FunctionAgent("one", fail(FailureKind.REFUSED)),
+        FunctionAgent("two", fail(FailureKind.HANG)),
+    )
+    loop = Loop(tmp_path, ListSource("1"), [first, second], attempts=3)
+    with pytest.raises(NeedsHuman, match="hang!"):
+        loop.session()
+    assert len(first.jobs) == 1
+
+
 @pytest.mark.parametrize("kind", [FailureKind.CRASH, FailureKind.TIMEOUT, FailureKind.TAMPERED])
 def test_work_that_failed_by_itself_stays_with_its_agent(tmp_path: Path, kind: FailureKind) -> None:
     second = FunctionAgent("two", edit())
